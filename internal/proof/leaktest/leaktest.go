@@ -1,4 +1,4 @@
-// Package leaktest fails the tests of a package if goroutines outlive them. For tests only:
+// Package leaktest fails the tests of a package if goroutines outlive them. It is only for tests:
 //
 //	func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 package leaktest
@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// patience is how long goroutines may take to end after the last test. It is only used up by a
-// leak.
+// patience is how long goroutines may take to end after the last test. Only a leak uses up all of
+// it.
 const patience = 10 * time.Second
 
-// Run runs the tests and returns the exit code, which is not 0 if they leak goroutines. Benchmarks
-// and fuzz tests are not checked: their shared servers end with the process.
+// Run runs the tests and returns the exit code. The code is not 0 if the tests leak goroutines.
+// Benchmarks and fuzz tests are not checked, because their shared servers end with the process.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || asked("test.bench") || asked("test.fuzz") || asked("test.fuzzworker") {
 		return code
 	}
-	http.DefaultClient.CloseIdleConnections() // a shared client
+	http.DefaultClient.CloseIdleConnections() // a client that tests share
 	if left := Left(patience); left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines were left behind:\n\n%s\n", left)
 		return 1
@@ -38,9 +38,9 @@ func asked(name string) bool {
 	return f != nil && f.Value.String() != "" && f.Value.String() != "false"
 }
 
-// Left waits until no other goroutine runs, for at most the given time, and returns the stacks of
-// those that remain. Goroutines of the runtime and of signals, which end with the process, do not
-// count.
+// Left waits until no other goroutine runs, at most for the given time. It returns the stacks of
+// the goroutines that remain. Goroutines of the runtime and of package signal do not count, because
+// they end with the process.
 func Left(within time.Duration) string {
 	late := time.NewTimer(within)
 	defer late.Stop()
@@ -68,7 +68,7 @@ func others() string {
 		}
 		buf = make([]byte, 2*len(buf))
 	}
-	_, rest, _ := strings.Cut(string(buf), "\n\n") // the first one is the caller's
+	_, rest, _ := strings.Cut(string(buf), "\n\n") // the first stack is that of the caller
 	var left []string
 	for _, stack := range strings.Split(rest, "\n\n") {
 		if stack != "" && !permanent(stack) {

@@ -1,5 +1,5 @@
-// Package pooled checks in tests that a reused object is equal to a new one. A test fills every
-// field of the object, resets it, and compares the result with a new object.
+// Package pooled checks in tests that a reused object equals a new one. A test fills every field of
+// the object, resets the object, and compares it with a new object.
 package pooled
 
 import (
@@ -14,8 +14,8 @@ import (
 // depth is the number of pointers that Fill follows.
 const depth = 1
 
-// Fill sets every field of *p, including unexported ones, to a non-zero value. It skips mutexes,
-// atomic values, and fields whose names are in kept.
+// Fill sets every field of *p, including unexported fields, to a value that is not zero. It skips
+// mutexes, atomic values, and fields whose names are in kept.
 func Fill(p any, kept ...string) { fill(settable(reflect.ValueOf(p).Elem()), depth, kept) }
 
 func fill(v reflect.Value, left int, kept []string) {
@@ -73,8 +73,9 @@ func fill(v reflect.Value, left int, kept []string) {
 	}
 }
 
-// Differences lists the fields in which *got differs from *fresh, without those in kept. An empty
-// slice counts as nil if its spare memory is cleared. Spare bytes need not be.
+// Differences returns the names of the fields in which *got differs from *fresh. It skips the
+// fields in kept. An empty slice equals nil if its spare memory is cleared. Spare memory of bytes
+// need not be cleared.
 func Differences(got, fresh any, kept ...string) []string {
 	return differences("", reflect.ValueOf(got).Elem(), reflect.ValueOf(fresh).Elem(), kept)
 }
@@ -117,7 +118,7 @@ func differences(path string, got, fresh reflect.Value, kept []string) (all []st
 	return nil
 }
 
-// settable returns v without the flag of an unexported field.
+// settable returns v in a form that can be set, even if v is an unexported field.
 func settable(v reflect.Value) reflect.Value {
 	if !v.CanAddr() {
 		return v

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPlantedBugsAreFound checks the search itself: it must find planted bugs.
+// TestPlantedBugsAreFound checks the search itself: the search must find planted bugs.
 func TestPlantedBugsAreFound(t *testing.T) {
 	two := func(f Faults) Model { return fine(Model{Workers: 2, Sessions: 2, Leases: 1, Faults: f}) }
 	with := func(m Model, b Bug) Model { m.Bug = b; return m }
@@ -41,7 +41,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// TestAWedgeIsFound checks that the search finds a state without a way back.
+// TestAWedgeIsFound checks that the search finds a state from which no work is possible any more.
 func TestAWedgeIsFound(t *testing.T) {
 	m := fine(Model{Workers: 2, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1}})
 	if r := New(m).Explore(true, 0); r.Stuck != 0 {

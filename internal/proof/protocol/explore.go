@@ -4,14 +4,15 @@ package protocol
 type Result struct {
 	States, Transitions int
 	Depth               int
-	// Broken is the broken promise, or "", and Trace the steps to it.
+	// Broken is the broken promise, or "". Trace contains the steps that lead to it.
 	Broken string
 	Trace  []string
-	// Stuck is the number of states without a fault-free continuation in which every lease is read.
+	// Stuck is the number of states without a fault-free continuation that leads to a state in
+	// which every lease is read.
 	Stuck int
 }
 
-// table maps the hash of a state to its number.
+// table maps the hash of a state to the number of the state.
 type table struct {
 	slots []slot
 	count uint32
@@ -19,12 +20,12 @@ type table struct {
 
 type slot struct {
 	hash   hash
-	number uint32 // the state's number + 1
+	number uint32 // number of the state + 1
 }
 
 func newTable() *table { return &table{slots: make([]slot, 1<<16)} }
 
-// add returns the number of a hash, and whether it is new.
+// add returns the number for a hash. It also reports whether the hash is new.
 func (t *table) add(p hash) (uint32, bool) {
 	if int(t.count) >= len(t.slots)/4*3 {
 		t.grow()
@@ -38,7 +39,7 @@ func (t *table) add(p hash) (uint32, bool) {
 	return at.number - 1, false
 }
 
-// find returns the slot of a hash, or its free slot.
+// find returns the slot of a hash, or the free slot in which it belongs.
 func (t *table) find(p hash) *slot {
 	mask := uint64(len(t.slots) - 1)
 	for at := p.a & mask; ; at = (at + 1) & mask {
@@ -58,14 +59,15 @@ func (t *table) grow() {
 	}
 }
 
-// origin is how a state was first reached: by a step of another state.
+// origin describes how a state was first reached: by which step of which other state.
 type origin struct {
 	from uint32
 	nth  uint16
 }
 
-// Explore visits every state, the nearest first, up to limit states (0: all), and stops at the
-// first that breaks a promise. With live it also looks for states without a way back to work.
+// Explore visits all states, the nearest first, and stops at the first state that breaks a promise.
+// It visits at most limit states; 0 means all. If live is true, it also searches for states from
+// which no work is possible any more.
 func (m *Model) Explore(live bool, limit int) Result {
 	var (
 		r       Result
@@ -130,7 +132,7 @@ func (m *Model) Explore(live bool, limit int) Result {
 	return r
 }
 
-// edges are the fault-free steps, by the number of their first state.
+// edges contains the fault-free steps, sorted by the number of their first state.
 type edges struct {
 	starts []uint32
 	ends   []uint32
@@ -144,8 +146,8 @@ func (e *edges) begin(on bool) {
 
 func (e *edges) add(to uint32) { e.ends = append(e.ends, to) }
 
-// stuck counts the states that cannot reach a good state, and returns the steps to the first such
-// state.
+// stuck counts the states from which no good state can be reached. It also returns the steps to the
+// first such state.
 func (m *Model) stuck(e edges, good []bool, origins []origin) (int, []string) {
 	e.begin(true)
 	for changed := true; changed; {

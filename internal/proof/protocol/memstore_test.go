@@ -21,8 +21,8 @@ type pair struct {
 	m     *Model
 	s     state
 	store *memstore.Store
-	saved int // increases with every sent checkpoint
-	// resigned counts resignations of a leader with its beat.
+	saved int // increases with every checkpoint that is sent
+	// resigned counts the resignations of a leader with its heartbeat.
 	resigned int
 }
 
@@ -44,8 +44,8 @@ func (p *pair) view() lease.View {
 	return v
 }
 
-// TestModelAgreesWithMemstore checks that the model's store has the same effects and refusals as
-// the reference store.
+// TestModelAgreesWithMemstore checks that the model's store carries out and refuses the same calls
+// as the reference store.
 func TestModelAgreesWithMemstore(t *testing.T) {
 	runs := 400
 	if testing.Short() {
@@ -90,7 +90,7 @@ func TestModelAgreesWithMemstore(t *testing.T) {
 	}
 }
 
-// step makes a random call on both, and returns whether each of them applied it.
+// step makes a random call on both stores. It returns whether each of them applied the call.
 func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	who := uint8(1 + r.IntN(p.m.places))
 	at := uint8(r.IntN(p.m.Leases))
@@ -125,7 +125,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
 		if v.Leader.Term < back {
-			// no term is that old: a future one is refused as well
+			// No term is that old. A future term must be refused as well.
 			back = v.Leader.Term + 1
 		}
 		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Term-back)
@@ -144,7 +144,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	return a.Kind.String(), p.m.apply(&p.s, c), did[0]
 }
 
-// report sends a beat or a leave that saves and releases at any epochs.
+// report sends a heartbeat, or a leave, that saves and releases leases at any epochs.
 func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model, store bool) {
 	v := p.view()
 	b := call{kind: callBeat, from: who, first: r.IntN(2) == 0}
@@ -214,7 +214,7 @@ func position(t *testing.T, n int) shard.Position {
 	return at
 }
 
-// differ returns the differences of the two stores.
+// differ describes the differences between the two stores.
 func (p *pair) differ() string {
 	v := p.view()
 	rows := map[string]rowState{}

@@ -2,57 +2,59 @@ package protocol
 
 // Model is one size of the protocol, with its constants and its faults.
 type Model struct {
-	Workers  int // processes that run at once
-	Sessions int // sessions that the store and the network know at once, at least Workers
+	Workers  int // processes that run at the same time
+	Sessions int // sessions that the store and the network know at the same time; at least Workers
 	Leases   int
-	// Failover is the number of ticks on the watcher's clock after which an unchanged count proves
-	// a death. Trust is the maximum age, on the worker's own clock, of the last successful beat
-	// while it trusts. Trust plus the drift must be less than Failover.
+	// Failover is the number of ticks, on the watcher's clock, after which an unchanged count
+	// proves a death. Trust is the maximum age of the last successful heartbeat while the worker
+	// trusts its leases, on the worker's own clock. Trust plus the drift must be less than
+	// Failover.
 	Failover, Trust uint8
 	Faults          Faults
-	// OwnWatch gives each process its own watch, which begins with a read. Without it every process
-	// knows how long each count has not changed in the store. No watch can know more. So any
-	// session that a worker may end by its own watch, the model may end too, with far fewer states.
+	// OwnWatch gives each process its own watch, which begins with a read. Without it, every
+	// process knows how long each count has not changed in the store. No watch can know more than
+	// that. So the model may end every session that a worker could end by its own watch, with far
+	// fewer states.
 	OwnWatch bool
 	Bug      Bug
 
 	places int
 }
 
-// Bug is a bug planted into the protocol.
+// Bug is a bug that is planted into the protocol.
 type Bug uint8
 
 // The planted bugs.
 const (
 	NoBug Bug = iota
-	// TrustFromTheAnswer counts trust from the arrival of a beat's answer, not from before it was
-	// sent.
+	// TrustFromTheAnswer measures trust from the arrival of a heartbeat's answer, instead of from
+	// before the heartbeat was sent.
 	TrustFromTheAnswer
-	// EndOfAnyCount applies EndSession with any beat count.
+	// EndOfAnyCount applies EndSession with any heartbeat count.
 	EndOfAnyCount
 	// WatchOutlivesTheCount keeps an observation although the count has changed.
 	WatchOutlivesTheCount
 	// AssignmentOfRevoked assigns a revoked lease without waiting.
 	AssignmentOfRevoked
-	// WaitWithoutTelling begins to wait when the leader sees the revocation, without a Tell.
+	// WaitWithoutTelling starts to wait when the leader sees the revocation, without a Tell.
 	WaitWithoutTelling
-	// AcknowledgementAtAnyEpoch accepts a release by the session in Revoked at any epoch.
+	// AcknowledgementAtAnyEpoch accepts a release at any epoch by the session in Revoked.
 	AcknowledgementAtAnyEpoch
-	// ReleaseAtAnyEpoch accepts a release by the owner at any epoch.
+	// ReleaseAtAnyEpoch accepts a release at any epoch by the owner.
 	ReleaseAtAnyEpoch
-	// CheckpointAtAnyEpoch accepts a checkpoint of the owner at any epoch.
+	// CheckpointAtAnyEpoch accepts a checkpoint at any epoch by the owner.
 	CheckpointAtAnyEpoch
 	// AssignmentAtAnyEpoch applies actions on leases at any epoch.
 	AssignmentAtAnyEpoch
-	// ResignationOfAnybody clears the leader's role with a resignation of another session.
+	// ResignationOfAnybody ends the leader's role when another session resigns.
 	ResignationOfAnybody
-	// ReleaseWhileReading releases before the reader has returned.
+	// ReleaseWhileReading releases a lease before its reader has returned.
 	ReleaseWhileReading
-	// NobodyTakesOver lets workers campaign only without a leader, and not after the leader's
+	// NobodyTakesOver lets workers campaign only if there is no leader, and not after the leader's
 	// death.
 	NobodyTakesOver
-	// ForgetsEarly removes an ended session while calls are in flight that name it, or that it
-	// sent.
+	// ForgetsEarly removes an ended session while calls that name it, or that it sent, are in
+	// flight.
 	ForgetsEarly
 )
 
@@ -62,7 +64,7 @@ func New(m Model) *Model {
 	return &m
 }
 
-// initial returns an application whose workers have just begun: no lease has an owner.
+// initial returns an application whose workers have just begun. No lease has an owner.
 func (m *Model) initial() state {
 	s := state{left: m.Faults}
 	for l := range m.Leases {
@@ -75,8 +77,8 @@ func (m *Model) initial() state {
 	return s
 }
 
-// restart begins a session for each worker without one, if there is a free place. Its first beat is
-// the first visible effect, so restarting is immediate.
+// restart begins a session for each worker without one, if there is a free place. The first
+// heartbeat is the first visible effect, so a restart is immediate.
 func (m *Model) restart(s *state) {
 	now, free := 0, -1
 	for i := range m.places {
@@ -110,7 +112,7 @@ func (m *Model) mentioned(s *state, i int) bool {
 	return m.underWay(s, i)
 }
 
-// underWay reports whether a late call names a session or was sent by it.
+// underWay reports whether a session is named by a late call or has sent one.
 func (m *Model) underWay(s *state, i int) bool {
 	for j := range s.late {
 		if s.late[j].to == ref(i) || s.late[j].from == ref(i) {
@@ -126,8 +128,8 @@ func (m *Model) begin(s *state, i int) {
 	s.sessions[i] = session{life: running, first: true, name: s.names}
 }
 
-// trusts reports whether a process may call handlers for a lease: its reader runs, and the last
-// successful beat is recent enough by its own clock (trust.extend, within).
+// trusts reports whether a process may call handlers for a lease. Its reader must be running, and
+// the last successful heartbeat must be recent enough by its own clock (trust.extend, within).
 func (m *Model) trusts(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.trust != 0 && p.trust-1 <= m.Trust
 }
@@ -195,8 +197,8 @@ func (m *Model) served(s *state) bool {
 	return true
 }
 
-// settle normalizes states with the same future: it clears irrelevant data, and frees places of
-// sessions that no later call can name.
+// settle normalizes states that have the same future. It clears irrelevant data, and frees the
+// places of sessions that no later call can name.
 func (m *Model) settle(s *state) {
 	var named [maxSessions + 1]bool
 	for i := range s.late {
@@ -215,7 +217,7 @@ func (m *Model) settle(s *state) {
 		m.forgetTimes(s, i)
 	}
 	for l := range m.Leases {
-		// An ended session acknowledges nothing and trusts nothing.
+		// A session that has ended acknowledges nothing and trusts nothing.
 		if w := &s.leases[l]; w.revoked != nobody && s.sessions[w.revoked-1].row != alive && !m.againFirst(s, int(w.revoked)-1) {
 			w.revoked = nobody
 		}
@@ -246,7 +248,7 @@ func (m *Model) settle(s *state) {
 	m.restart(s)
 }
 
-// less orders late calls by all distinguishing data.
+// less orders late calls by all data that distinguishes them.
 func less(a, b *call) bool {
 	key := func(c *call) uint64 {
 		k := uint64(c.kind)<<16 | uint64(c.from)<<12 | uint64(c.to)<<8 | uint64(c.lease)<<4 | uint64(bit(c.first))<<1 | uint64(bit(c.moved))
@@ -258,7 +260,7 @@ func less(a, b *call) bool {
 	return key(a) < key(b)
 }
 
-// forgetTimes clears ages without effect.
+// forgetTimes clears ages that have no effect.
 func (m *Model) forgetTimes(s *state, i int) {
 	p := &s.sessions[i]
 	if p.answer == 0 {

@@ -11,11 +11,11 @@ import (
 
 var full = flag.Bool("full", false, "also the sizes that take minutes")
 
-// size is a completely searched model.
+// size is a model that is searched completely.
 type size struct {
 	name string
 	when when
-	live bool // also check that every state has a way back to work
+	live bool // also check that work is possible again from every state
 	Model
 }
 
@@ -43,7 +43,7 @@ func (w when) now() bool {
 	return true
 }
 
-// coarse has the fewest ticks that distinguish trust from death, fine one more of each.
+// coarse has the fewest ticks that distinguish trust from death. fine has one more tick for each.
 func coarse(m Model) Model { m.Trust, m.Failover = 0, 2; return m }
 func fine(m Model) Model   { m.Trust, m.Failover = 1, 3; return m }
 

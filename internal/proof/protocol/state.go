@@ -6,18 +6,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The capacity of a state. The walks need the most.
+// The capacity of a state. Random walks need the most.
 const (
 	maxSessions = 6
 	maxLeases   = 3
 	maxLate     = 2
 )
 
-// nobody is the ref without a session. The session at index i of a state has the ref i+1.
+// nobody is the reference to no session. The session at index i of a state has the reference i+1.
 const nobody = 0
 
-// oldest is the greatest distinguished distance of an epoch. Nothing needs more than the epoch
-// before the current one.
+// oldest is the greatest distance of an epoch that is distinguished. Nothing needs more than the
+// epoch before the current one.
 const oldest = 2
 
 // life is the state of the process that uses a session.
@@ -25,7 +25,7 @@ type life uint8
 
 const (
 	unborn  life = iota // the place is free
-	running             // sends beats, reads, and may lead
+	running             // sends heartbeats, reads, and may lead
 	over                // crashed, or continues with another session
 )
 
@@ -44,51 +44,54 @@ type hold uint8
 const (
 	nothing  hold = iota
 	reading       // a term whose reader runs while the session is trusted
-	givingUp      // a term whose reader has returned: the next beat releases it
+	givingUp      // a term whose reader has returned; the next heartbeat releases it
 )
 
-// term is a view with its epoch, as the distance to the epoch of the row: 0 is the current one.
+// term is a view of a lease with its epoch. The epoch is the distance to the epoch of the row: 0
+// means the current one.
 type term struct {
 	hold hold
 	back uint8
 }
 
 // session is one run of a worker: its process, and its row in the store. Ages count the ticks of
-// the process's own clock; 0 is "none", n+1 is an age of n.
+// the process's own clock. 0 means no age, and n+1 means an age of n.
 type session struct {
 	life  life
-	first bool // no beat was answered yet
+	first bool // no heartbeat has been answered yet
 
 	row rowState
 
-	// trust is the age of the last successful beat, from before it was sent.
+	// trust is the age of the last successful heartbeat, measured from before it was sent.
 	trust uint8
-	// answer is the age of a beat that the store carried out and whose answer is in flight. It
-	// names the leases in held: 0 for none, else 1 + how far back their epoch is.
+	// answer is the age of a heartbeat that the store has carried out and whose answer is in
+	// flight. held contains the leases that the answer names: 0 if it does not name the lease,
+	// otherwise 1 + the distance of the lease's epoch.
 	answer uint8
 	held   [maxLeases]uint8
 	terms  [maxLeases]term
 
-	// seen is this process's watch of the other sessions' beat counts: how long the current count
-	// has not changed. A changed count is not watched until it is read again. Without
-	// Model.OwnWatch it is kept for the session itself, in still.
+	// seen is how long the heartbeat counts of the other sessions have not changed, as this process
+	// has watched them. A count that changes is not watched until it is read again. Without
+	// Model.OwnWatch, still contains this time for the session itself.
 	seen  [maxSessions]uint8
 	still uint8
 
-	name uint8 // for traces only
+	name uint8 // only for traces
 }
 
-// row is a lease in the store. Its epoch is not stored: all other epochs are distances to it.
+// row is a lease in the store. Its epoch is not stored, because all other epochs are distances to
+// it.
 type row struct {
-	owner, heir, revoked uint8 // refs
-	// noted means that every beat's answer shows the revocation. Until the Apply that wrote it has
-	// returned, or a Tell has, answers may still name the lease; in the model they do.
+	owner, heir, revoked uint8 // references
+	// noted means that the answer to every heartbeat shows the revocation. Before that, answers may
+	// still name the lease, and in the model they do. noted becomes true when the Apply that wrote
+	// the revocation has returned, or when a Tell has.
 	noted bool
-	// told is the leader's watch of the old owner: the time, by the leader's clock, since the owner
-	// must know of the revocation.
+	// told is the time, on the leader's clock, since the old owner must know of the revocation.
 	told uint8
 
-	name, epoch uint8 // for traces only
+	name, epoch uint8 // only for traces
 }
 
 // callKind is the kind of a call in flight.
@@ -102,31 +105,32 @@ const (
 	callRevoke
 	callForget
 	callLead
-	callBeat  // an abandoned beat
+	callBeat  // an abandoned heartbeat
 	callLeave // a leave whose sender is gone
 )
 
-// kindOf maps calls of leaders to the kinds of action of package lease.
+// kindOf maps the calls of leaders to the kinds of action in package lease.
 var kindOf = map[callKind]lease.Kind{
 	callEndSession: lease.EndSession, callAssign: lease.Assign, callHandoff: lease.Handoff,
 	callRevoke: lease.Revoke, callForget: lease.Forget,
 }
 
-// call is one conditional write whose sender no longer waits for it. Its epochs, beat counts and
-// terms are kept as whether they are still current; a call whose condition can never hold again is
-// dropped.
+// call is one conditional write whose sender no longer waits for it. Instead of epochs, heartbeat
+// counts and terms, it contains whether they are still current. A call whose condition can never
+// hold again is dropped.
 type call struct {
 	kind  callKind
-	from  uint8 // ref, of a beat or leave
+	from  uint8 // reference to the sender of a heartbeat or leave
 	lease uint8
-	to    uint8 // ref: the affected session
+	to    uint8 // reference to the affected session
 	moved bool  // the count of an EndSession is no longer current
 	// stale means that the epoch or term is not current. Such calls matter only if a planted bug
 	// accepts them.
 	stale   bool
-	first   bool // of a beat
-	resigns bool // of a beat
-	// release is, for a beat or leave, 0 or 1 + how far back the epoch of the released lease is.
+	first   bool // for a heartbeat
+	resigns bool // for a heartbeat
+	// release is used for a heartbeat or leave: 0 if it does not release the lease, otherwise 1 +
+	// the distance of the released epoch.
 	release [maxLeases]uint8
 	save    [maxLeases]uint8 // the same for saved positions; not for late calls
 }
@@ -144,9 +148,9 @@ type state struct {
 	leader   uint8
 	left     Faults
 
-	// A checkpoint of another epoch was accepted; the search ends there.
+	// spoiled means that a checkpoint of another epoch was accepted. The search ends there.
 	spoiled bool
-	names   uint8 // the number of names given to sessions, for traces only
+	names   uint8 // number of names given to sessions; only for traces
 }
 
 // Faults limits how often each fault may happen in one history.
@@ -156,7 +160,7 @@ type Faults struct {
 	Leaves                     uint8
 }
 
-// pack encodes a state as bytes, without data for traces. Equal bytes mean equal states.
+// pack encodes a state as bytes, without the data for traces. Equal bytes mean equal states.
 func (m *Model) pack(buf []byte, s *state) []byte {
 	for i := range m.places {
 		p := &s.sessions[i]
@@ -204,8 +208,8 @@ func bit(b bool) uint8 {
 	return 0
 }
 
-// hash is a 128-bit hash of a packed state. Two of ten million states collide by chance once in
-// 10^24 runs.
+// hash is a 128-bit hash of a packed state. For ten million states, two of them collide by chance
+// once in 10^24 runs.
 type hash struct{ a, b uint64 }
 
 func hashOf(packed []byte) hash {
@@ -227,8 +231,8 @@ func hashOf(packed []byte) hash {
 	return p
 }
 
-// canonical sorts sessions and leases independent of their places, so that states that differ only
-// by names become one. With ties in the order it may keep two.
+// canonical sorts sessions and leases independently of their places. States that differ only by
+// names then become one. If the order has ties, two such states may remain.
 func (m *Model) canonical(s *state) {
 	m.sortLeases(s)
 	var rank [maxSessions]uint64
@@ -250,9 +254,9 @@ func (m *Model) canonical(s *state) {
 	}
 }
 
-// reorder moves every session to another place; order contains the old place of each new one.
+// reorder moves every session to another place. order contains the old place for each new one.
 func (m *Model) reorder(s *state, order [maxSessions]uint8) {
-	var place [maxSessions + 1]uint8 // of refs
+	var place [maxSessions + 1]uint8 // new reference by old reference
 	for to, from := range order[:m.places] {
 		place[from+1] = uint8(to + 1)
 	}
@@ -274,7 +278,7 @@ func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 	s.leader = place[s.leader]
 }
 
-// rankOf summarizes a session without naming another one.
+// rankOf returns a summary of a session that names no other session.
 func (m *Model) rankOf(s *state, i int) uint64 {
 	p, ref := &s.sessions[i], uint8(i+1)
 	r := uint64(p.life) | uint64(p.row)<<2 | uint64(bit(p.first))<<4 | uint64(bit(s.leader == ref))<<5 |
@@ -295,7 +299,8 @@ func (m *Model) rankOf(s *state, i int) uint64 {
 	return r
 }
 
-// sortLeases sorts the leases by data without session names. It does nothing with one lease.
+// sortLeases sorts the leases by data that contains no session names. With one lease it does
+// nothing.
 func (m *Model) sortLeases(s *state) {
 	if m.Leases < 2 {
 		return

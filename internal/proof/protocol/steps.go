@@ -24,7 +24,7 @@ const (
 	stepFast
 )
 
-// faults reports whether a fault-free continuation excludes the step.
+// fault reports whether a fault-free continuation must not contain the step.
 func (k stepKind) fault() bool {
 	switch k {
 	case stepBeatLost, stepBeatLate, stepBeatTwice, stepCrash, stepLeave, stepLeaveLate, stepCallUnanswered, stepCallLate, stepTickSlow, stepFast:
@@ -52,8 +52,8 @@ func use(left *uint8) {
 	}
 }
 
-// steps calls yield with every possible next state, which is settled, but not yet in canonical
-// order.
+// steps calls yield with every possible next state. These states are settled, but not in canonical
+// order yet.
 func (m *Model) steps(s *state, yield func(step, *state)) {
 	emit := func(st step, t *state) {
 		m.settle(t)
@@ -91,14 +91,14 @@ func (m *Model) arrive(s *state, c call) {
 	}
 }
 
-// late returns a beat or leave as a late call. Its checkpoints are omitted: one of the current
-// epoch is harmless, and one of an older epoch may also come from the process itself.
+// late returns a heartbeat or leave as a late call. It omits checkpoints. A checkpoint of the
+// current epoch is harmless, and one of an older epoch may also come from the process itself.
 func (c call) late() call {
 	c.save = [maxLeases]uint8{}
 	return c
 }
 
-// report returns the content of a process's next beat.
+// report returns the content of a process's next heartbeat.
 func (m *Model) report(s *state, i int) call {
 	p := &s.sessions[i]
 	b := call{kind: callBeat, from: ref(i), first: p.first}
@@ -127,7 +127,7 @@ func (m *Model) workerSteps(s *state, i int, emit func(step, *state)) {
 		t := *s
 		m.take(&t, i)
 		emit(step{kind: stepAnswer, who: who}, &t)
-		return // one beat at a time
+		return // one heartbeat at a time
 	}
 	for l := range m.Leases {
 		if p.terms[l].hold == reading {
@@ -150,7 +150,7 @@ func (m *Model) workerSteps(s *state, i int, emit func(step, *state)) {
 func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 	who := uint8(i)
 	base := *s
-	// A late beat without content changes the count, like one whose answer is lost.
+	// A late heartbeat without content changes the count, like one whose answer is lost.
 	late := s.left.Late > 0 && (b.first || b.resigns || b.release != [maxLeases]uint8{})
 	t := base
 	if !m.beat(&t, i, &b) {
@@ -165,7 +165,7 @@ func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 			use(&lost.left.Lost)
 			emit(step{kind: stepBeatLost, who: who, resigns: b.resigns, call: b}, &lost)
 		}
-		if t := base; late && m.queue(&t, b.late()) { // before the beat itself changes its epochs
+		if t := base; late && m.queue(&t, b.late()) { // before the heartbeat itself changes its epochs
 			use(&t.left.Late)
 			m.beat(&t, i, &b)
 			m.watch(&t, i)
@@ -190,7 +190,7 @@ func (m *Model) queue(s *state, c call) bool {
 	return false
 }
 
-// orders begins the answer to a beat that was just carried out.
+// orders begins the answer to a heartbeat that was just carried out.
 func (m *Model) orders(s *state, i int) {
 	p := &s.sessions[i]
 	p.answer = 1
@@ -199,7 +199,7 @@ func (m *Model) orders(s *state, i int) {
 		case w.owner == ref(i):
 			p.held[l] = 1
 		case w.revoked == ref(i) && !w.noted && p.terms[l].hold != nothing && p.terms[l].back == 1:
-			// The note of the revocation is missing: the orders are those of the previous beat.
+			// The revocation is not noted yet, so the orders are those of the previous heartbeat.
 			p.held[l] = 2
 		default:
 			p.held[l] = 0
@@ -208,7 +208,7 @@ func (m *Model) orders(s *state, i int) {
 }
 
 // watch begins to watch every count that the process does not watch yet. The code begins at the end
-// of the read, and not at all if the answer is lost; the model never begins later.
+// of the read, and not at all if the answer is lost. The model never begins later than the code.
 func (m *Model) watch(s *state, i int) {
 	for j := range m.places {
 		if m.OwnWatch && j != i && s.sessions[j].row == alive && s.sessions[i].seen[j] == 0 {
@@ -225,9 +225,9 @@ func (m *Model) take(s *state, i int) {
 		same := p.held[l] == 1+t.back // the epoch of the term
 		switch {
 		case t.hold == reading && !same:
-			t.hold = givingUp // lost: the next beat acknowledges
+			t.hold = givingUp // lost; the next heartbeat acknowledges it
 		case t.hold == givingUp && !same:
-			t.hold = nothing // the beat returned it
+			t.hold = nothing // the heartbeat returned it
 		}
 		if t.hold == nothing && p.held[l] != 0 {
 			*t = term{reading, p.held[l] - 1}
@@ -264,8 +264,8 @@ func (m *Model) leaveSteps(s *state, i int, emit func(step, *state)) {
 	}
 }
 
-// stoodStill reports whether a process may end a session: its beat count has not changed for the
-// failover time.
+// stoodStill reports whether a process may end a session because its heartbeat count has not
+// changed for the failover time.
 func (m *Model) stoodStill(s *state, i, j int) bool {
 	if m.OwnWatch {
 		return s.sessions[i].seen[j] > m.Failover
@@ -273,7 +273,7 @@ func (m *Model) stoodStill(s *state, i, j int) bool {
 	return s.sessions[j].still > m.Failover
 }
 
-// leaderSteps are the possible decisions of a leader after a view: the proofs of lease.Watch and
+// leaderSteps yields the possible decisions of a leader after a view: the proofs of lease.Watch and
 // the results of lease.Plan, without shares and preferences.
 func (m *Model) leaderSteps(s *state, i int, emit func(step, *state)) {
 	for j := range m.places {
@@ -335,16 +335,16 @@ func (m *Model) named(s *state, j int) bool {
 	return false
 }
 
-// revocationIsOver reports whether a leader may assume that no session trusts a lease: the
-// revocation is acknowledged, the old owner's session is over, or the failover time has passed
-// since it was notified.
+// revocationIsOver reports whether a leader may assume that no session trusts a lease. The
+// revocation must be acknowledged, or the old owner's session must be over, or the failover time
+// must have passed since the old owner was notified.
 func (m *Model) revocationIsOver(s *state, w *row) bool {
 	return w.revoked == nobody || s.sessions[w.revoked-1].row != alive || w.told > m.Failover || m.Bug == AssignmentOfRevoked
 }
 
-// campaignStep is followLeader. A worker campaigns without a leader, or if the leader's count has
-// not changed for the failover time as far as it knows. It may read outdated counts, and Lead
-// depends on the term alone, so in the model any worker may take over at any time.
+// campaignStep corresponds to followLeader. A worker campaigns if there is no leader, or if it
+// believes that the leader's count has not changed for the failover time. It may read outdated
+// counts, and Lead depends only on the term. So in the model any worker may take over at any time.
 func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	l := s.leads()
 	if s.sessions[i].first || l == ref(i) || l != nobody && m.Bug == NobodyTakesOver {
@@ -353,8 +353,8 @@ func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	m.send(s, i, call{kind: callLead, to: ref(i)}, emit)
 }
 
-// send sends an Apply or Lead that was decided on the store's state: it reaches the store before
-// anything else does, or it hangs and arrives after its sender has abandoned it.
+// send sends an Apply or Lead that was decided on the state of the store. Either it reaches the
+// store before anything else does, or it hangs and arrives after its sender has abandoned it.
 func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	who := uint8(i)
 	t := *s
@@ -374,8 +374,8 @@ func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	}
 }
 
-// timeSteps advances the clocks by a tick. A beat is answered, or has failed, before its answer
-// would be too old.
+// timeSteps advances the clocks by a tick. A heartbeat is answered, or has failed, before its
+// answer would be too old.
 func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	none := true
 	for i := range m.places {

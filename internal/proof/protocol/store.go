@@ -3,7 +3,7 @@ package protocol
 // This file is the store: the part of store/memstore that the model contains.
 // TestModelAgreesWithMemstore makes the same calls on both.
 
-// beat is Store.Beat. It reports whether the session is alive.
+// beat corresponds to Store.Beat. It reports whether the session is alive.
 func (m *Model) beat(s *state, i int, b *call) bool {
 	p := &s.sessions[i]
 	switch {
@@ -16,7 +16,7 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		// The term stays, so a late call of Lead may still have the current one.
+		// The term stays, so a late call of Lead may still have the current term.
 		m.setLeader(s, nobody)
 	}
 	for l := range m.Leases {
@@ -26,14 +26,16 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 	return true
 }
 
-// save is Progress with a Position, for one lease; save is 0 or 1 + how far back its epoch is.
+// save corresponds to Progress with a Position, for one lease. The argument save is 0, or 1 + the
+// distance of the epoch.
 func (m *Model) save(s *state, i, l int, save uint8) (accepted bool) {
 	accepted = save != 0 && s.leases[l].owner == ref(i) && (save == 1 || m.Bug == CheckpointAtAnyEpoch)
 	s.spoiled = s.spoiled || accepted && save > 1
 	return accepted
 }
 
-// progress is Progress with Release, for one lease; release is 0 or 1 + how far back its epoch is.
+// progress corresponds to Progress with Release, for one lease. release is 0, or 1 + the distance
+// of the epoch.
 func (m *Model) progress(s *state, i, l int, release uint8) {
 	w := &s.leases[l]
 	switch {
@@ -72,7 +74,7 @@ func (m *Model) epochMoved(c *call, l int) {
 	}
 }
 
-// countMoved updates the observers of a changed beat count.
+// countMoved updates the observers of a heartbeat count that has changed.
 func (m *Model) countMoved(s *state, i int) {
 	if m.Bug != WatchOutlivesTheCount {
 		for j := range m.places {
@@ -90,7 +92,8 @@ func (m *Model) countMoved(s *state, i int) {
 	}
 }
 
-// apply is Store.Apply of one action, or Store.Lead. It reports whether that took effect.
+// apply corresponds to Store.Apply with one action, or to Store.Lead. It reports whether that took
+// effect.
 func (m *Model) apply(s *state, c call) bool {
 	to := int(c.to) - 1
 	switch c.kind {
@@ -151,7 +154,7 @@ func (m *Model) remove(s *state, i int) {
 	s.sessions[i].still = 0
 }
 
-// lead is Store.Lead with the current term.
+// lead corresponds to Store.Lead with the current term.
 func (m *Model) lead(s *state, to uint8) {
 	m.setLeader(s, to)
 	for i := range s.late {
@@ -161,16 +164,16 @@ func (m *Model) lead(s *state, to uint8) {
 	}
 }
 
-// setLeader replaces the leader, perhaps with none.
+// setLeader replaces the leader. to may be nobody.
 func (m *Model) setLeader(s *state, to uint8) {
 	s.leader = to
 	for l := range m.Leases {
-		// A new leader has a new watch of revocations; it keeps its watch of beat counts.
+		// A new leader has a new watch of revocations. It keeps its watch of heartbeat counts.
 		s.leases[l].told = 0
 	}
 }
 
-// leave is Store.Leave.
+// leave corresponds to Store.Leave.
 func (m *Model) leave(s *state, i int, b *call) {
 	if s.sessions[i].row == alive {
 		for l := range m.Leases {
@@ -192,7 +195,7 @@ func (m *Model) leave(s *state, i int, b *call) {
 	m.remove(s, i)
 }
 
-// leads returns the stored leader, or nobody if that session is not alive.
+// leads returns the stored leader. It returns nobody if that session is not alive.
 func (s *state) leads() uint8 {
 	if s.leader == nobody || s.sessions[s.leader-1].row != alive {
 		return nobody

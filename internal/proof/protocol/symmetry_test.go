@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// orders are all permutations of three sessions.
+// orders contains all permutations of three sessions.
 var orders = [][maxSessions]uint8{
 	{0, 1, 2, 3, 4, 5}, {0, 2, 1, 3, 4, 5}, {1, 0, 2, 3, 4, 5}, {1, 2, 0, 3, 4, 5}, {2, 0, 1, 3, 4, 5}, {2, 1, 0, 3, 4, 5},
 }
@@ -40,7 +40,7 @@ func (m *Model) nexts(s *state) []string {
 }
 
 // TestPlacesMeanNothing checks that the successors of a state do not depend on the places of its
-// sessions and leases, so one of such states is enough.
+// sessions and leases. So one such state is enough.
 func TestPlacesMeanNothing(t *testing.T) {
 	m := New(coarse(Model{Workers: 3, Sessions: 3, Leases: 2, OwnWatch: true, Faults: Faults{
 		Crashes: unlimited, Lost: unlimited, Late: unlimited, Drift: unlimited, Handoffs: unlimited, Revokes: unlimited,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// trace replays the steps to the last of the states and describes them, one line each.
+// trace repeats the steps to the last of the states, and describes each in a line.
 func (m *Model) trace(origins []origin) []string {
 	var way []uint16
 	for n := len(origins) - 1; n > 0; n = int(origins[n].from) {
@@ -29,7 +29,7 @@ func (m *Model) trace(origins []origin) []string {
 	return lines
 }
 
-// nameOf returns a session's name in traces: the number of its start.
+// nameOf returns the name of a session in traces, which is the number of its start.
 func (s *state) nameOf(ref uint8) string {
 	if ref == nobody {
 		return "-"
@@ -111,7 +111,7 @@ func (m *Model) tellCall(s *state, c *call) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s%s to %s", kindOf[c.kind], l, s.nameOf(c.to)), " to -")
 }
 
-// describe describes a state in a line: the store, then the view of each process.
+// describe describes a state in a line: the store, and then the view of each process.
 func (m *Model) describe(s *state) string {
 	var b strings.Builder
 	for l := range m.Leases {

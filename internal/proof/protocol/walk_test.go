@@ -12,8 +12,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one each time, and prints it")
 
-// walked is larger than a completely searched size. Its faults are unlimited; a drift returns after
-// enough ticks for the rates to stay within their limits.
+// walked returns a model that is larger than those that are searched completely. Its faults are
+// unlimited. Drift becomes possible again after enough ticks, so that clock rates stay within their
+// limits.
 func walked(bug Bug) *Model {
 	return New(Model{
 		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Trust: 2, OwnWatch: true, Bug: bug,
@@ -24,13 +25,13 @@ func walked(bug Bug) *Model {
 	})
 }
 
-// sorts is the number of sorts of steps that a walk distinguishes.
+// sorts is the number of kinds of steps that a walk distinguishes.
 const sorts = (int(stepFast) + 1) * (int(callLeave) + 1)
 
 func sortOf(st step) int { return int(st.kind)*(int(callLeave)+1) + int(st.call.kind) }
 
-// habits draws the relative frequency of each sort of step. It differs from walk to walk, because
-// rare states of one mix are reached in another.
+// habits chooses the relative frequency of each kind of step. It differs from walk to walk, because
+// states that are rare with one mix are common with another.
 func habits(r *rand.Rand) (weights [sorts]int) {
 	for k := range weights {
 		weights[k] = 1 << (2 * r.IntN(3))
@@ -70,7 +71,7 @@ func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, ser
 			}
 		}
 		if total == 0 {
-			break // this walk takes none of the remaining steps
+			break // the weights of this walk exclude the remaining steps
 		}
 		k, left := 0, r.IntN(total)
 		for ; ; k++ {
@@ -136,7 +137,7 @@ func TestRandomWalksOfLargerSizes(t *testing.T) {
 	t.Logf("%d walks of 2000 steps in %v; in %d states all leases were read", walks, time.Since(began).Round(10*time.Millisecond), served)
 }
 
-// TestWalksFindPlantedBugs checks that a walk also finds planted bugs.
+// TestWalksFindPlantedBugs checks that walks also find planted bugs.
 func TestWalksFindPlantedBugs(t *testing.T) {
 	for bug, name := range map[Bug]string{
 		TrustFromTheAnswer: "trust from the answer", AssignmentOfRevoked: "assignment of revoked",

@@ -35,8 +35,8 @@ func (f *fleet) parents(stream string) map[string][]string {
 }
 
 // follow returns, for each shard with parents, the time from the end of its last parent until its
-// first record was handled. It fails for those that were handled too early. stayed are the times of
-// shards whose first reader had finished a parent, moved the others.
+// first record was handled. It fails the test if a shard was handled too early. stayed contains the
+// times of shards whose first reader had finished a parent. moved contains the others.
 func (f *fleet) follow() (stayed, moved []time.Duration) {
 	first := map[string]scenario.Handled{}
 	readers := map[string]map[string]bool{} // by shard
@@ -76,8 +76,8 @@ func (f *fleet) follow() (stayed, moved []time.Duration) {
 	return stayed, moved
 }
 
-// Whenever a shard ends, its children are read within a second, by the worker that finished it,
-// with a few additional calls to the store.
+// Whenever a shard ends, its children are read within a second, by the worker that finished it.
+// This takes only a few additional calls to the store.
 func TestChildrenFollowTheirParents(t *testing.T) {
 	const shards, workers, changes = 8, 4, 7
 	var waits, lags []time.Duration
@@ -90,7 +90,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 				time.Sleep(rand.N(2 * time.Second))
 			}
 			f.until("everybody has a share", time.Minute, func() bool { return f.even(shards, workers) })
-			// The ends come in any phase of the beats and of the leader's views.
+			// The ends come at any time relative to the heartbeats and the leader's views.
 			pause := func() { time.Sleep(3*time.Second + rand.N(time.Second)) }
 			pause()
 			began, before := time.Now(), f.quick()
@@ -128,7 +128,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 		t.Errorf("children wait for %v", slices.Max(waits))
 	}
 	table.Count("  children, of 11, that none of those who read its parents gets", elsewhere, -1)
-	// A change may require other shares, and a handoff waits for a beat of the heir.
+	// A change may require other shares, and a handoff waits for a heartbeat of the new owner.
 	if !table.Add("  put to handled, of all records meanwhile", lags, 2*time.Second) {
 		t.Errorf("a record waited for %v", slices.Max(lags))
 	}
@@ -188,7 +188,7 @@ func TestAStreamDoublesAgainAndAgain(t *testing.T) {
 			if v := f.judge(); v.Duplicates > 0 {
 				t.Errorf("handled again %d", v.Duplicates)
 			}
-			f.follow() // parents first
+			f.follow() // checks that parents come first
 			byShard := map[string]time.Duration{}
 			for _, h := range f.handled {
 				byShard[h.Shard] = max(byShard[h.Shard], time.Duration(h.At-f.putAt[h.Key][h.N-1]))

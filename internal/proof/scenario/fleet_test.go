@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// size returns short in an ordinary run of the tests, and long with -full.
+// size returns short in an ordinary run of the tests. With -full it returns long.
 func size(short, long int) int {
 	if *full {
 		return long
@@ -52,14 +52,15 @@ func size(short, long int) int {
 	return short
 }
 
-// Default values.
+// The default values of the options.
 const (
 	beat     = time.Second
 	failover = 5 * time.Second
 )
 
-// A fleet contains the workers of one application in a bubble, each with its own connections to an
-// embedded Kinesis and to a store. Calls to Kinesis take 5 to 15 ms, those to the store 1 to 10 ms.
+// A fleet contains the workers of one application in a bubble. Each worker has its own connections
+// to an embedded Kinesis and to a store. Calls to Kinesis take 5 to 15 ms, and calls to the store 1
+// to 10 ms.
 type fleet struct {
 	t       *testing.T
 	srv     *kinesistest.Server
@@ -71,14 +72,14 @@ type fleet struct {
 	mu      sync.Mutex
 	handled []scenario.Handled
 	put     map[string]int
-	putAt   map[string][]int64 // Unix nanoseconds
-	ends    map[string]int64   // by shard, when its last batch had been handled
-	takes   atomic.Int64       // leases that workers began to read
-	calls   int                // to the store, except regular beats and views
+	putAt   map[string][]int64 // times in Unix nanoseconds
+	ends    map[string]int64   // by shard: when its last batch had been handled
+	takes   atomic.Int64       // number of leases that workers began to read
+	calls   int                // calls to the store, except for regular heartbeats and views
 }
 
-// run creates a fleet without workers, on streams "s0", "s1", … of some shards each, and cleans up
-// after f.
+// run creates a fleet without workers and calls f. The streams "s0", "s1", … have the given number
+// of shards each. After f, run cleans up.
 func run(t *testing.T, streams, shards int, f func(*fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func (f *fleet) start() *worker {
 	return w
 }
 
-// handle records its batch, unless its process is dead.
+// handle records its batch, unless the process of the worker is dead.
 func (w *worker) handle(ctx context.Context, b *weir.Batch) error {
 	if w.link.isDead() {
 		<-ctx.Done()
@@ -174,7 +175,7 @@ func (w *worker) wait() {
 	})
 }
 
-// kill ends the worker like a crash: its later calls have no effect.
+// kill ends the worker like a crash. Its later calls have no effect.
 func (w *worker) kill() {
 	w.link.mu.Lock()
 	w.link.dead = true
@@ -182,7 +183,7 @@ func (w *worker) kill() {
 	w.cancel()
 }
 
-// link is a worker's connection to the store.
+// link is the connection of a worker to the store.
 type link struct {
 	lease.Store
 	of     *fleet
@@ -243,14 +244,14 @@ func (f *fleet) called() {
 	f.calls++
 }
 
-// quick returns the number of early beats and writes of the leader.
+// quick returns the number of early heartbeats and of writes by the leader.
 func (f *fleet) quick() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// keys returns a partition key for each of n equal shards, by shard.
+// keys returns a partition key for each of n equal shards. The index is that of the shard.
 func keys(n int) []string {
 	found := make([]string, n)
 	for i, left := 0, n; left > 0; i++ {
@@ -275,13 +276,13 @@ func (f *fleet) write(stream, key string) {
 	f.srv.Put(stream, key, strconv.AppendInt(nil, int64(n), 10))
 }
 
-// flow puts records for each key into each stream, repeatedly, until the returned function is
-// called. The keys are not in step.
+// flow repeatedly puts records for each key into each stream, until the returned function is
+// called. The keys take turns at different times.
 func (f *fleet) flow(keys []string, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var flowing sync.WaitGroup
 	flowing.Go(func() {
-		parts := min(10, len(keys)) // this many at a time
+		parts := min(10, len(keys)) // number of keys per turn
 		timer := time.NewTicker(every / time.Duration(parts))
 		defer timer.Stop()
 		for part := 0; ; part = (part + 1) % parts {
@@ -303,7 +304,7 @@ func (f *fleet) flow(keys []string, every time.Duration) (stop func()) {
 	}
 }
 
-// until waits for a condition.
+// until waits for a condition and returns how long that took.
 func (f *fleet) until(what string, bound time.Duration, is func() bool) time.Duration {
 	f.t.Helper()
 	began := time.Now()
@@ -316,8 +317,8 @@ func (f *fleet) until(what string, bound time.Duration, is func() bool) time.Dur
 	return time.Since(began)
 }
 
-// holdings returns how many unfinished leases each worker holds, "" for those without an owner, and
-// how many are moving.
+// holdings returns the number of unfinished leases that each worker holds, and the number of leases
+// that are moving. The key "" counts leases without an owner.
 func (f *fleet) holdings() (held map[string]int, moving int) {
 	v := f.view()
 	names := map[string]string{}
@@ -344,7 +345,8 @@ func (f *fleet) view() lease.View {
 	return v
 }
 
-// even reports whether this many workers hold all leases, with counts that differ by at most one.
+// even reports whether the given number of workers hold all leases, with counts that differ by at
+// most one.
 func (f *fleet) even(leases, workers int) bool {
 	held, moving := f.holdings()
 	low := leases / workers
@@ -360,7 +362,7 @@ func (f *fleet) even(leases, workers int) bool {
 	return moving == 0 && held[""] == 0 && len(held) == workers && total == leases
 }
 
-// leader returns the leading worker.
+// leader returns the worker that leads.
 func (f *fleet) leader() *worker {
 	v := f.view()
 	for _, s := range v.Workers {
@@ -374,14 +376,14 @@ func (f *fleet) leader() *worker {
 	return nil
 }
 
-// notes returns the records handled until now.
+// notes returns the records handled so far.
 func (f *fleet) notes() []scenario.Handled {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]scenario.Handled(nil), f.handled...)
 }
 
-// caughtUp reports whether as many records were handled as put.
+// caughtUp reports whether as many records were handled as were put.
 func (f *fleet) caughtUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -392,8 +394,8 @@ func (f *fleet) caughtUp() bool {
 	return len(f.handled) >= total
 }
 
-// judge waits until as many records were handled as put, and some time for duplicates, stops all
-// workers, and returns the verdict, which must be clean.
+// judge waits until as many records were handled as were put, and then for possible duplicates. It
+// stops all workers and returns the verdict, which must be clean.
 func (f *fleet) judge() scenario.Verdict {
 	f.t.Helper()
 	f.until("everything handled", time.Minute, f.caughtUp)

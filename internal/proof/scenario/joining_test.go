@@ -12,7 +12,7 @@ func TestAWorkerJoins(t *testing.T) {
 	shards := size(110, 1000)
 	var took, silent []time.Duration
 	var moves, again []int
-	least := shards / (workers + 1) // all others end with this number or one more
+	least := shards / (workers + 1) // each worker ends with this number of shards, or one more
 	for range size(1, 5) {
 		run(t, 1, shards, func(f *fleet) {
 			f.idle = time.Second
@@ -79,7 +79,7 @@ func TestManyWorkersStartAtOnce(t *testing.T) {
 	}
 }
 
-// shardsRead returns the number of shards with handled records.
+// shardsRead returns the number of shards of which records were handled.
 func (f *fleet) shardsRead() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/scenario"
 )
 
-// usual is the normal time between handled records: records come every 100 ms and shards are polled
-// every 200 ms.
+// usual is the normal time between handled records. Records come every 100 ms, and shards are
+// polled every 200 ms.
 const usual = 500 * time.Millisecond
 
-// team starts workers at irregular times, with records in every shard, and waits until all have
-// their share.
+// team starts workers at irregular times, with records in every shard. It waits until all workers
+// have their share.
 func (f *fleet) team(workers, shards int) (stop func()) {
 	stop = f.flow(keys(shards), 100*time.Millisecond)
 	for range workers {
@@ -25,7 +25,8 @@ func (f *fleet) team(workers, shards int) (stop func()) {
 	return stop
 }
 
-// pick returns the leader if requested, and this many others.
+// pick returns the given number of workers that do not lead. If leads is true, it also returns the
+// leader.
 func (f *fleet) pick(leads bool, others int) (some []*worker) {
 	l := f.leader()
 	if leads {
@@ -51,8 +52,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// One or several workers die at once, with or without the leader: no silence is longer than after a
-// single death.
+// One or several workers die at the same time, with or without the leader. No silence is longer
+// than after a single death.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {
@@ -81,8 +82,8 @@ func TestKilledWorkers(t *testing.T) {
 				again = append(again, f.judge().Duplicates)
 			})
 		}
-		// 50 records a second flow through each victim's five shards, and a beat saves the
-		// progress.
+		// 50 records a second flow through the five shards of each victim, and a heartbeat saves
+		// the progress.
 		if !table.Add("death of "+c.who+", of 4: longest silence of a shard", silent, failover+2*beat) {
 			t.Errorf("death of %s: silent for %v", c.who, silent)
 		}
@@ -121,8 +122,8 @@ func TestACleanStop(t *testing.T) {
 	}
 }
 
-// Ten workers are replaced one after another, as in a deployment: one stops, then its successor
-// starts, then the next one follows.
+// Ten workers are replaced one after another, as in a deployment. One stops, then its successor
+// starts, and then the next one stops.
 func TestARollingRestart(t *testing.T) {
 	const workers = 10
 	shards := size(30, 100)

@@ -47,8 +47,8 @@ func (c *counted) Apply(ctx context.Context, app string, a []lease.Action) ([]bo
 	return c.Store.Apply(ctx, app, a)
 }
 
-// TestTenThousandLeases runs a hundred workers on ten thousand leases, without records: it only
-// measures coordination.
+// TestTenThousandLeases runs a hundred workers with ten thousand leases. There are no records, so
+// it measures only coordination.
 func TestTenThousandLeases(t *testing.T) {
 	leases, workers := size(500, 10_000), size(10, 100)
 	store := &counted{Store: memstore.New()}
@@ -143,7 +143,7 @@ func TestTenThousandLeases(t *testing.T) {
 		if !table.Add("  one stops: balanced after", []time.Duration{until("one stops", workers-1)}, 5*beat) {
 			t.Error("this took too long")
 		}
-		time.Sleep(3 * beat) // until they know
+		time.Sleep(3 * beat) // until they know it
 		was2 := takes.Load()
 		start(workers)
 		if !table.Add("  one joins: balanced after", []time.Duration{until("one joins", workers)}, 5*beat) {
@@ -162,12 +162,12 @@ func TestTenThousandLeases(t *testing.T) {
 			}
 		}
 	})
-	most := (leases + workers - 2) / (workers - 1) // maximum of the stopped worker
+	most := (leases + workers - 2) / (workers - 1) // maximum number of leases of the stopped worker
 	if !table.Count("  leases that changed hands by the stop, and by the join", taken, most) {
 		t.Errorf("%v leases changed hands, want at most %d", taken, most)
 	}
 	table.Count("  leases of a worker", spread, leases/workers+min(leases%workers, 1))
-	// Each worker sends 1 to 1.11 beats a second, and the leader reads twice.
+	// Each worker sends 1 to 1.11 heartbeats a second, and the leader reads twice as often.
 	if !table.Count("  messages to the store per second, idle", idleMessages, workers*10/9+4) {
 		t.Errorf("%v messages per second", idleMessages)
 	}
@@ -193,8 +193,8 @@ func heap() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// planTimes measures the duration of one plan, on the machine's clock, for a balanced group, with a
-// missing worker, and at the start.
+// planTimes measures how long one plan takes, on the clock of the machine: for a balanced group,
+// for a group with a missing worker, and at the start.
 func planTimes(t *testing.T, v lease.View, workers int) {
 	fresh := v
 	fresh.Leases = append([]lease.Lease(nil), v.Leases...)
@@ -218,7 +218,7 @@ func planTimes(t *testing.T, v lease.View, workers int) {
 				t.Errorf("%s: %d actions", c.what, len(actions))
 			}
 		}
-		// The limit is for the table: no test depends on this machine's speed.
+		// The limit is only for the table. No test depends on the speed of this machine.
 		table.Add("  one plan of all leases, "+c.what+", on the machine's clock", each, beat/4)
 	}
 }

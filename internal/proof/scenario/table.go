@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Table collects numbers and prints them next to their targets. The zero Table is empty; it is safe
+// Table collects numbers and prints them next to their targets. The zero Table is empty. It is safe
 // for concurrent use.
 type Table struct {
 	mu   sync.Mutex
@@ -21,8 +21,8 @@ type row struct {
 	missed                      bool
 }
 
-// Add adds measured values, one for each run or shard. bound is their maximum; a negative value is
-// no maximum. It reports whether the bound holds.
+// Add adds measured values, one for each run or shard. bound is their maximum, and a negative value
+// means no maximum. Add reports whether no value exceeds the bound.
 func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool {
 	return add(t, what, each, bound, func(d time.Duration) string {
 		if d < 10*time.Millisecond {
@@ -32,7 +32,7 @@ func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool
 	})
 }
 
-// Count is Add for counts.
+// Count does the same for counts.
 func (t *Table) Count(what string, each []int, bound int) bool {
 	return add(t, what, each, bound, func(n int) string { return fmt.Sprint(n) })
 }

@@ -19,23 +19,24 @@ type Handled struct {
 	N      int
 }
 
-// Verdict is the comparison of handled and put records.
+// Verdict is the result of comparing the handled records with those that were put.
 type Verdict struct {
 	Put        int
-	Handled    int // repetitions included
-	Lost       int // put and never handled
-	Duplicates int // handled although handled before
-	// handled before an earlier record of the same key, or by an owner with a successor
+	Handled    int // includes repetitions
+	Lost       int // records that were put and never handled
+	Duplicates int // handlings of records that had been handled before
+	// Disorder counts records that were handled before an earlier record of the same key, or by an
+	// owner that already had a successor.
 	Disorder int
 
-	// Complaints are the first few losses and disorders, one sentence each.
+	// Complaints describes the first few losses and disorders, with a sentence for each.
 	Complaints []string
 }
 
 // Clean reports whether no record was lost and no order was broken.
 func (v Verdict) Clean() bool { return v.Lost == 0 && v.Disorder == 0 }
 
-// String returns the verdict in one line.
+// String formats the verdict in one line.
 func (v Verdict) String() string {
 	return fmt.Sprintf("put %d, handled %d, lost %d, handled again %d, out of order %d", v.Put, v.Handled, v.Lost, v.Duplicates, v.Disorder)
 }
@@ -46,10 +47,10 @@ func (v *Verdict) complain(format string, args ...any) {
 	}
 }
 
-// Judge compares the number of put records of each key with the handled ones, which it sorts by
-// time. A new owner may repeat handled records, from any record on but without gaps. An epoch that
-// follows a higher one of its shard is an owner that should have stopped. An unknown record is an
-// error: there is no verdict then.
+// Judge compares the number of records that were put for each key with the handled records, which
+// it sorts by time. A new owner may repeat handled records. It may begin at any of them, but must
+// not leave gaps. If an epoch follows a higher epoch of its shard, its owner should have stopped.
+// An unknown record is an error, and there is no verdict then.
 func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	var v Verdict
 	for _, n := range put {
@@ -103,12 +104,13 @@ func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 // Silence describes the silence of a shard in a time range.
 type Silence struct {
 	Longest time.Duration // between two consecutive records
-	Total   time.Duration // the sum of all times longer than usual
-	Breaks  int           // their number
+	Total   time.Duration // sum of all times that are longer than usual
+	Breaks  int           // number of these times
 }
 
-// Silences measures, by shard, the times between consecutive records that end at or after from.
-// Times up to usual are normal. A shard counts as silent from its last record to the end.
+// Silences measures, for each shard, the times between consecutive records. It includes times that
+// end at from or later. Times up to usual are normal. The time from the last record of a shard to
+// the end counts too.
 func Silences(handled []Handled, from, end time.Time, usual time.Duration) map[string]Silence {
 	slices.SortStableFunc(handled, func(a, b Handled) int { return cmp.Compare(a.At, b.At) })
 	last := map[string]int64{}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	// Each note is: key, number, epoch.
+	// note is a handled record.
 	type note struct {
 		key   string
 		n     int

@@ -1,6 +1,6 @@
-// Package wronginput runs the command with invalid inputs, each in a separate process, and judges
-// its response: the exit code, and one sentence that comes soon. For tests only; the table that it
-// prints is for people.
+// Package wronginput runs the command with invalid inputs, each in a separate process. It checks
+// the response: the exit code, and one sentence that comes soon. It is only for tests. Users read
+// the table that it prints.
 package wronginput
 
 import (
@@ -11,54 +11,55 @@ import (
 	"time"
 )
 
-// Command is the program under test and its environment.
+// Command is the program under test with its environment.
 type Command struct {
-	Path string               // the program
-	Env  []string             // its complete environment, before that of an Input
-	Dir  string               // where it runs
-	Attr *syscall.SysProcAttr // its user, nil for this user
+	Path string               // path of the program
+	Env  []string             // complete environment, before that of an Input
+	Dir  string               // working directory
+	Attr *syscall.SysProcAttr // sets the user; nil means the current user
 }
 
-// Settings returns a valid environment, with a directory for the files of a command.
+// Settings returns a valid environment. dir is a directory for the files of a command.
 func Settings(dir string) []string {
 	env := []string{
 		"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=" + Secret, "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
 	}
-	if root := os.Getenv("SYSTEMROOT"); root != "" { // without it Windows has no sockets
+	if root := os.Getenv("SYSTEMROOT"); root != "" { // without it, Windows has no sockets
 		env = append(env, "SYSTEMROOT="+root)
 	}
 	return env
 }
 
-// Input is one invalid input and the expected response.
+// Input is one invalid input with the expected response.
 type Input struct {
-	Subject string   // its heading in the table; a word or two
+	Subject string   // heading in the table; a word or two
 	Name    string   // the problem, as a sentence without a full stop
-	Args    string   // the command line, separated by blanks
+	Args    string   // command line, separated by blanks
 	More    []string // further arguments, which may contain blanks or be empty
-	Env     []string // in addition to the command's; replaces existing names
+	Env     []string // added to the command's environment; replaces existing names
 	Stdin   io.Reader
-	Stdout  *os.File // nil is a pipe that is read to its end
+	Stdout  *os.File // nil means a pipe that is read to its end
 
-	Code int      // the expected exit code
-	Says []string // required on standard error
-	Not  []string // forbidden there: misleading advice
-	// Lines is the number of lines on standard error, besides messages about a wait. 0 means one,
-	// or two for exit code 2, which refers to the help.
+	Code int      // expected exit code
+	Says []string // texts that standard error must contain
+	Not  []string // texts that it must not contain, because the advice is misleading
+	// Lines is the number of lines on standard error, without messages about a wait. 0 means one
+	// line. For exit code 2 it means two lines, because the second one refers to the help.
 	Lines int
-	// Until limits the time until the command ends, for inputs that make it wait. 0 means ten
+	// Until is the time limit for the end of the command, for inputs that make it wait. 0 means ten
 	// seconds.
 	Until time.Duration
-	// During, if set, is called while the process runs, and must make it end.
+	// During, if set, is called while the process runs. It must make the process end.
 	During func(t *testing.T, p *Process)
 }
 
 const (
-	// wordWithin is the time until the command must print what it waits for, or why it ended.
+	// wordWithin is the time limit for the first output: what the command waits for, or why it
+	// ended.
 	wordWithin = 10 * time.Second
-	// slack is added to all limits for a busy machine. The table has the measured times.
+	// slack is added to all limits, for a busy machine. The table shows the measured times.
 	slack = 50 * time.Second
 )
 
@@ -66,10 +67,11 @@ const (
 type result struct {
 	input Input
 	code  int
-	// until the first byte on standard error, or until the end without output
+	// word is the time until the first byte on standard error, or until the end if there is no
+	// output.
 	word   time.Duration
 	took   time.Duration
 	stdout string
 	stderr string
-	hung   bool // it had to be killed
+	hung   bool // the process had to be killed
 }

@@ -10,13 +10,13 @@ import (
 // Secret is a password in inputs. It must never be printed.
 const Secret = "hunter2"
 
-// insides are words that show that a text was not written for people.
+// insides contains words that show that a text was not written for users.
 var insides = []string{
 	"goroutine ", "panic", "%!", "<nil>", "operation error", "https response error", "RequestID", "Options.", ": weir: ", "0xc0", "context deadline",
 	"exceeded maximum number of attempts", Secret,
 }
 
-// problems returns the problems of a result, in sentences.
+// problems returns the problems of a result, as sentences.
 func problems(r result) []string {
 	var found []string
 	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -52,7 +52,8 @@ func problems(r result) []string {
 	return found
 }
 
-// aboutWaiting reports whether a line announces a wait, which any command may do on a busy machine.
+// aboutWaiting reports whether a line announces a wait. Any command may print such a line on a busy
+// machine.
 func aboutWaiting(line string) bool {
 	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// This checks the judge itself, because one that finds nothing would always pass.
+// This test checks problems itself. If problems found nothing, all other tests would pass.
 func TestProblems(t *testing.T) {
 	good := result{input: Input{Code: 1, Says: []string{"no such stream"}}, code: 1, stderr: "weir: there is no such stream: check --stream\n"}
 	if found := problems(good); len(found) > 0 {

@@ -20,12 +20,12 @@ import (
 
 var table = flag.Bool("table", false, "print what came of each wrong input")
 
-// atOnce is the number of concurrent processes. Most wait only for the processor, some for a fixed
-// time.
+// atOnce is the number of concurrent processes. Most of them wait only for the CPU, and some for a
+// fixed time.
 const atOnce = 12
 
-// Run runs the command with each input, as separate tests, several at a time. With -table it prints
-// the results.
+// Run runs the command with each input, as separate tests, several at the same time. With -table it
+// prints the results.
 func Run(t *testing.T, command Command, inputs []Input) {
 	t.Helper()
 	results := make([]*result, len(inputs))
@@ -84,7 +84,7 @@ type Process struct {
 	cmd      *exec.Cmd
 }
 
-// Signal sends it a signal, unless it has ended.
+// Signal sends a signal to the process, unless the process has ended.
 func (p *Process) Signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -112,7 +112,7 @@ func run(t *testing.T, command Command, in Input) result {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the exit code has the result
+		_ = cmd.Wait() // the exit code contains the result
 		p.Out.end()
 		p.Err.end()
 	}()
@@ -129,7 +129,7 @@ func run(t *testing.T, command Command, in Input) result {
 	return r
 }
 
-// environment removes duplicate names: the last one counts.
+// environment joins lists of variables. If a name occurs twice, the last value counts.
 func environment(lists ...[]string) []string {
 	values := map[string]string{}
 	for _, setting := range slices.Concat(lists...) {
@@ -143,7 +143,7 @@ func environment(lists ...[]string) []string {
 	return env
 }
 
-// Stream is the output of a process, which tests may watch.
+// Stream is the output of a process. Tests may watch it.
 type Stream struct {
 	began time.Time
 
@@ -200,7 +200,7 @@ func (s *Stream) Await(text string) {
 	}
 }
 
-// printTable prints the results of the inputs, in their order.
+// printTable prints the results in the order of the inputs.
 func printTable(to io.Writer, results []*result) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tINPUT\tEXIT\tWORD\tSENTENCE")

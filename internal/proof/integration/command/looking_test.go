@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// An operator with the documented read-only grants can use every read-only command, and no other.
+// An operator with the documented read-only grants can use every command that only reads, and no
+// other.
 func TestWhoMayOnlyLook(t *testing.T) {
 	weir := built(t)
 	server := kinesistest.NewServer(t)
@@ -46,7 +47,7 @@ func TestWhoMayOnlyLook(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		refused := strings.Contains(string(out), "the user may not do this")
 		if strings.Contains(args, "lag") || strings.Contains(args, "doctor") {
-			err = nil // its lease has a shard that the stream does not have
+			err = nil // the lease has a shard that the stream does not contain
 		}
 		if refused == may || (err == nil) != may {
 			t.Errorf("%s: %v, %s", args, err, out)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// Letters of a queue, inspected and handled again by an operator.
+// An operator inspects dead letters in a queue and handles them again.
 func TestLettersInAQueue(t *testing.T) {
 	weir, client := built(t), servers.SQSClient(servers.SQS(t).Addr)
 	for _, kind := range []struct {
@@ -78,7 +78,7 @@ func TestLettersInAQueue(t *testing.T) {
 			if code == 0 || out != "" || left(t, q) != 6 {
 				t.Errorf("a person who does not agree: %d %q %q, %d are left", code, out, said, left(t, q))
 			}
-			// Record 3 of key 1 fails; in a FIFO queue record 5 waits for it.
+			// Record 3 of key 1 fails. In a FIFO queue, record 5 then waits for it.
 			const handle = `read -r r; echo "$r"; test "$r" != "record 3"`
 			out, said, code = run("", "retry", "--key", "key 1", "--yes", "--exec", handle)
 			want := 4
@@ -99,7 +99,7 @@ func TestLettersInAQueue(t *testing.T) {
 	}
 }
 
-// left returns the number of messages of a queue, received or not.
+// left returns the number of messages in a queue, including those that were received.
 func left(t *testing.T, q *sqsletters.Queue) int {
 	t.Helper()
 	a, err := q.About(t.Context())

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// A URL may name sentinels; the command then uses their primary.
+// The URL of a store may name sentinels. The command then uses the primary of these sentinels.
 func TestSentinelsAsTheStore(t *testing.T) {
 	weir := built(t)
 	s := servers.NewRedisSentinels(t, servers.Redis, 2*time.Second)

@@ -1,4 +1,4 @@
-// Package command_test runs the command against real servers, like a user.
+// Package command_test runs the command against real servers, as a user does.
 package command_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// built returns the path of the command.
+// built builds the command and returns its path.
 func built(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Names, passwords and permissions that a database refuses get the right exit code and one
-// sentence.
+// If a database refuses a name, a password or a permission, the command returns the right exit code
+// and prints one sentence.
 func TestWrongInputsToDatabases(t *testing.T) {
 	weir := built(t)
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func TestWrongInputsToDatabases(t *testing.T) {
 
 // wrongDatabases creates inputs with unusable databases.
 type wrongDatabases struct {
-	endpoint string // the flag for a Kinesis with the stream s
+	endpoint string // flag for a Kinesis server with the stream s
 }
 
 // fails returns an input whose store makes a command fail.
@@ -54,15 +54,15 @@ func (w wrongDatabases) fails(subject, name, args, store string, says ...string)
 	return in
 }
 
-// behind returns an input whose URL is for another kind of server. Some of these wait for each
-// other.
+// behind returns an input whose URL belongs to another kind of server. In some of these cases,
+// client and server wait for each other.
 func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
 	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", " instead of ", ": check --store")
 	in.Until = 7 * time.Second
 	return in
 }
 
-// imported adds progress to import on standard input to an input.
+// imported adds progress to import to an input, on standard input.
 func imported(in wronginput.Input) wronginput.Input {
 	in.Stdin = strings.NewReader(`{"weir":"progress","version":1,"app":"a","leases":0,"paused":["s"]}`)
 	return in
@@ -74,9 +74,10 @@ func misused(in wronginput.Input) wronginput.Input {
 	return in
 }
 
-// tables returns inputs that are wrong with every SQL database. url is for one with tables, for a
-// user with all permissions. nothing is the text for a user without permissions. The users clerk,
-// without permissions, and reader, with read permissions, have the password "right".
+// tables returns inputs that are wrong with every SQL database. url belongs to a database with
+// tables, and to a user with all permissions. nothing is the text for a user without permissions.
+// The users clerk (without permissions) and reader (with read permissions) have the password
+// "right".
 func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input {
 	fails := func(name, args, store string, says ...string) wronginput.Input {
 		return w.fails(subject, name, args, store, says...)
@@ -107,7 +108,7 @@ func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input 
 	}
 }
 
-// databases creates the databases for tables.
+// databases creates the databases that tables uses.
 func (w wrongDatabases) databases(t *testing.T, kind sqltest.Kind, dsn func(database string) string) *sql.DB {
 	t.Helper()
 	store, db := kind.Migrated(t, dsn("weir"))
@@ -155,7 +156,7 @@ func (w wrongDatabases) mariadb(t *testing.T) []wronginput.Input {
 	d := servers.MariaDB(t)
 	kind := sqltest.Kind{Driver: "mysql", Dialect: sqlstore.MySQL}
 	db := w.databases(t, kind, d.MySQLDSN)
-	db.SetMaxOpenConns(1) // a connection opened before users existed may create them
+	db.SetMaxOpenConns(1) // one connection only: one opened before the users exist may create them
 	for _, statement := range []string{"FLUSH PRIVILEGES", "CREATE USER IF NOT EXISTS weir@'127.0.0.1'", "GRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION"} {
 		sqltest.Exec(t, db, statement)
 	}

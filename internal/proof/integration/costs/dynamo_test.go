@@ -12,7 +12,7 @@ import (
 
 var full = flag.Bool("full", false, "the sizes and lengths of the documentation, which take minutes")
 
-// dynamo opens a new table.
+// dynamo opens a store with a new table.
 func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.Meter) {
 	t.Helper()
 	m := &capacity.Meter{}
@@ -25,8 +25,9 @@ func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.
 
 func ofCapacity(c capacity.Cost) cost { return cost{c.Requests, c.Kinds, c.Writes, c.Reads} }
 
-// The Java KCL's cost formulas, from its source: renewals of each lease, and in 3.x also metrics
-// and the lock; assignments, auditor, metrics and lock.
+// javaPerHour returns the cost of the Java KCL, with formulas from its source. The cost contains
+// renewals of each lease, assignments, the auditor, metrics and the lock. Version 3.x has metrics
+// and the lock in addition to renewals.
 func javaPerHour(leases, workers int) (writes, reads float64) {
 	l, w := float64(leases), float64(workers)
 	return 1088*l + 120*w + 120, 9.9*l + 420*w
@@ -51,7 +52,8 @@ func TestDynamoDB(t *testing.T) {
 		show(t, "  an idle beat of the leader", c.leads, "WU", "RU")
 		show(t, "  a look with nothing new", c.look, "WU", "RU")
 		show(t, "  a full look", c.full, "WU", "RU")
-		// All rows of the group take a read unit for each 4 KB; none is larger than 600 bytes here.
+		// Reading all rows of the group costs a read unit for each 4 KB. No row is larger than 600
+		// bytes here.
 		if most := 1 + float64(workers*600/4096); c.beat.writes != 1 || c.beat.reads > most || c.beat.requests > 2 || c.leads.writes != 1 {
 			t.Errorf("an idle beat costs %v writes and %v reads in %d requests, the leader's %v writes",
 				c.beat.writes, c.beat.reads, c.beat.requests, c.leads.writes)

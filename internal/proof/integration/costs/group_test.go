@@ -1,5 +1,5 @@
-// Package costs measures the cost of coordination by the servers' counters: for idle groups of some
-// sizes, for events, and for twenty real workers.
+// Package costs measures the cost of coordination with the servers' own counters. It measures idle
+// groups of several sizes, events, and twenty real workers.
 package costs_test
 
 import (
@@ -17,12 +17,12 @@ import (
 // cost contains the counts of the server and the client.
 type cost struct {
 	requests int            // round trips
-	kinds    map[string]int // requests by kind
-	writes   float64        // write units, or rows written
-	reads    float64        // read units, or rows read
+	kinds    map[string]int // number of requests by kind
+	writes   float64        // write units, or written rows
+	reads    float64        // read units, or read rows
 }
 
-// said returns the kinds of requests, sorted by name.
+// said formats the kinds of requests, sorted by name.
 func (c cost) said() string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(c.kinds)) {
@@ -31,7 +31,7 @@ func (c cost) said() string {
 	return strings.Join(all, ", ")
 }
 
-// measured is a store with a meter, which returns the cost of do.
+// measured is a store with a meter. The meter returns the cost of do.
 type measured struct {
 	t testing.TB
 	lease.Store
@@ -40,12 +40,12 @@ type measured struct {
 
 const app = "billing"
 
-// members is a balanced group in the store: session 0 leads, and the others know it.
+// members is a balanced group in the store. Session 0 leads, and the other sessions know that.
 type members struct {
 	measured
 	leases, sessions int
 	view             lease.View
-	held             []lease.Lease // of session 1
+	held             []lease.Lease // leases of session 1
 }
 
 func session(i int) string {
@@ -67,7 +67,7 @@ func assemble(m measured, leases, sessions int) *members {
 	return assembleAt(m, leases, sessions, func(i int) shard.Position { return at(m.t, i) })
 }
 
-// assembleAt creates a group whose leases have positions.
+// assembleAt creates a group whose leases have the given positions.
 func assembleAt(m measured, leases, sessions int, position func(i int) shard.Position) *members {
 	m.t.Helper()
 	g := &members{measured: m, leases: leases, sessions: sessions}
@@ -117,7 +117,7 @@ func (g *members) beat(i int, change ...func(*lease.Report)) lease.Orders {
 
 func (g *members) apply(actions ...lease.Action) {
 	g.t.Helper()
-	// test servers are slow, and a call has a time limit
+	// Use several calls, because test servers are slow and a call has a time limit.
 	for some := range slices.Chunk(actions, 500) {
 		done, err := g.Apply(context.Background(), app, some)
 		if err != nil {
@@ -129,7 +129,7 @@ func (g *members) apply(actions ...lease.Action) {
 	}
 }
 
-// look reads the leader's view.
+// look reads the view of the leader.
 func (g *members) look() {
 	g.t.Helper()
 	before := g.view.Leases
@@ -145,12 +145,12 @@ func (g *members) look() {
 	}
 }
 
-// idle is the cost of a group without events.
+// idle is the cost of a group in which nothing happens.
 type idle struct {
 	beat, leads, look, full cost
 }
 
-// idling measures it, for beats as the mean of all workers.
+// idling measures that cost. The cost of a heartbeat is the mean over all workers.
 func (g *members) idling() (c idle) {
 	g.t.Helper()
 	all := g.meter(func() {
@@ -173,9 +173,10 @@ func (g *members) idling() (c idle) {
 	return c
 }
 
-// perHour returns the cost of a group in an hour without events, by the beat interval in seconds.
-// Beats are up to a tenth early, after 19/20 of the interval on average; the leader reads twice in
-// each, and reads everything each half a minute.
+// perHour returns the cost of a group in an hour in which nothing happens. interval is the
+// heartbeat interval in seconds. Heartbeats are up to a tenth early, so on average they come after
+// 19/20 of the interval. The leader reads twice in each interval, and reads everything each half
+// minute.
 func (c idle) perHour(workers int, interval float64) (requests, writes, reads float64) {
 	beats, looks, fulls := 3600/interval*20/19, 7200/interval, 120.0
 	others := beats * float64(workers-1)
@@ -186,13 +187,13 @@ func (c idle) perHour(workers int, interval float64) (requests, writes, reads fl
 		sum(func(c cost) float64 { return c.reads })
 }
 
-// event is an event in a group, with its cost in addition to idle beats and views.
+// event is an event in a group. Its cost is measured in addition to idle heartbeats and views.
 type event struct {
 	name string
 	do   func()
 }
 
-// events are measured one after the other, in this order.
+// events returns the events. They are measured one after the other, in this order.
 func (g *members) events() []event {
 	one, other := g.held[0], g.held[1]
 	all := func(r *lease.Report) {
@@ -243,8 +244,8 @@ func show(t testing.TB, what string, c cost, writes, reads string) {
 	t.Logf("%-44s %4d requests %8.1f %s %8.1f %s   %s", what, c.requests, c.writes, writes, c.reads, reads, c.said())
 }
 
-// grows fails for a cost that is larger than a part for leases plus a part for workers: a cost that
-// grows with their product.
+// grows fails the test if a cost is larger than one part for the leases plus one part for the
+// workers. A cost that grows with the product of both would be larger.
 func grows(t testing.TB, what string, of func(leases, workers int) float64) {
 	t.Helper()
 	few, many, small, large := 5, 20, 100, 1000

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestHistoryOnDynamoDB prints the cost of storing the history and of deleting expired parts, as
-// the server counts it, and checks the documented cost.
+// TestHistoryOnDynamoDB prints the cost of storing the history and of deleting expired parts. The
+// server counts the cost. The test compares it with the documented cost.
 func TestHistoryOnDynamoDB(t *testing.T) {
 	s := servers.DynamoDBLocal(t)
 	const minutes = 12

@@ -19,14 +19,15 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while without records, and counts.
+// TestTwentyWorkersOnAThousandLeases runs whole consumers without records for a while, and counts
+// their requests.
 func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	const promised = 80_000 // write units per hour
-	// the part for history, which is measured separately: see TestHistoryOnDynamoDB
+	// history is the part for the history, which TestHistoryOnDynamoDB measures separately.
 	const history = 2000
-	// A worker that sends a beat once a second may send 21 in a window of 20 s. In a shorter one
-	// that alone could exceed the limit.
+	// A worker with a heartbeat each second may send 21 of them within 20 s. In a shorter time,
+	// this alone could exceed the limit.
 	length := 20 * time.Second
 	if *full {
 		length = time.Minute
@@ -37,7 +38,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	_, meter := dynamo(t, s, "live")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	// failed calls to the store: such a worker retries, and reads its leases again
+	// failures counts failed calls to the store. After a failure, a worker retries and reads its
+	// leases again.
 	var failures atomic.Int32
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,7 +90,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		start(i)
 	}
 	shared(workers)
-	settled := time.NewTimer(5 * time.Second) // every worker knows, and sends no more early beats
+	settled := time.NewTimer(5 * time.Second) // until every worker knows the leases and sends no more early heartbeats
 	<-settled.C
 
 	var took time.Duration
@@ -96,7 +98,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	for range 6 {
 		// The limit is for idle workers. If the machine stalls for seconds, calls fail and are
-		// repeated, and leases may move late. Such a window proves nothing; the last one counts.
+		// repeated, and leases may move late. A measurement during such a stall proves nothing, so
+		// it is repeated. The last one counts.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()
@@ -123,8 +126,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		t.Errorf("only %.0f writes in %v: these workers do not beat", c.writes, took)
 	}
 
-	// The cost of a change is the consumption until all is quiet again, minus the idle cost in that
-	// time.
+	// The cost of a change is the consumption until everything is quiet again, minus the idle cost
+	// in that time.
 	idle := c
 	change := func(what string, workers int, do func()) {
 		t.Helper()
@@ -159,7 +162,7 @@ func even(v lease.View, leases, workers int) bool {
 	return len(v.Leases) == leases && len(held) == workers
 }
 
-// held maps leases to owners, and lists sessions.
+// held maps leases to their owners. It also lists the sessions.
 type held map[string]string
 
 func holders(t *testing.T, store lease.Store) held {
@@ -178,7 +181,7 @@ func holders(t *testing.T, store lease.Store) held {
 	return h
 }
 
-// moved returns the differences.
+// moved returns the differences between two moments.
 func (h held) moved(now held) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if h[key] != now[key] {

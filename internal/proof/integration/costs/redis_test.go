@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-// redisMeter counts commands with the server's counters. Scripts are the client's requests, one
-// round trip each; commands inside them are counted by name too.
+// redisMeter counts commands with the counters of the server. The requests of the client are
+// scripts, with one round trip each. Commands inside scripts are counted by name too.
 func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	calls := func() map[string]int {
 		info, err := c.Info(context.Background(), "commandstats").Result()
@@ -56,8 +56,8 @@ func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	}
 }
 
-// TestRedis prints scripts and their commands, and checks that idle beats are one script whose work
-// does not grow.
+// TestRedis prints the scripts and their commands. It checks that an idle heartbeat is one script,
+// and that the work of the script does not grow.
 func TestRedis(t *testing.T) {
 	d := servers.Redis(t, "--appendfsync", "no")
 	inside := map[[2]int]float64{}
@@ -85,8 +85,8 @@ func TestRedis(t *testing.T) {
 			}
 		}
 		for kind := range i.beat.kinds {
-			// HGETALL reads the few fields of the application, and those of the sessions, for the
-			// beat counts.
+			// HGETALL reads the few fields of the application. It also reads the heartbeat counts
+			// of the sessions.
 			if kind == "scan" || kind == "keys" || kind == "hscan" || kind == "hvals" || kind == "smembers" ||
 				kind == "hgetall" && i.beat.kinds[kind] > 2*(workers-1) {
 				t.Errorf("idle beats are %s", i.beat.said())

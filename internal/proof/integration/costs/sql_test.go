@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// sqlMeter counts statements in the driver, and rows with the server's counters, if counted queries
-// them.
+// sqlMeter counts statements in the driver. If counted is set, it counts rows with the counters of
+// the server.
 func sqlMeter(log *statements.Log, counted func() (read, written float64)) func(do func()) cost {
 	return func(do func()) cost {
 		var read, written float64
@@ -33,8 +33,8 @@ func sqlMeter(log *statements.Log, counted func() (read, written float64)) func(
 	}
 }
 
-// openSQL opens a store with tables, whose statements are counted. It has one connection, like one
-// worker's beats.
+// openSQL opens a store with its tables and counts its statements. The store has one connection,
+// like the heartbeats of one worker.
 func openSQL(t testing.TB, driver, dsn string, d sqlstore.Dialect, prefix string) (*sqlstore.Store, *sql.DB, *statements.Log) {
 	t.Helper()
 	db, log := statements.Open(t, driver, dsn)
@@ -49,7 +49,7 @@ func openSQL(t testing.TB, driver, dsn string, d sqlstore.Dialect, prefix string
 	return s, db, log
 }
 
-// postgres has its own tables, and counts their rows.
+// postgres opens a store with its own tables, and counts the rows of these tables.
 func postgres(t testing.TB, dsn, prefix string) measured {
 	t.Helper()
 	s, db, log := openSQL(t, "pgx", dsn, sqlstore.Postgres, prefix)
@@ -59,7 +59,7 @@ func postgres(t testing.TB, dsn, prefix string) measured {
 	}
 	t.Cleanup(func() { other.Close() })
 	counted := func() (read, written float64) {
-		// A connection's counts reach the server on this command, or later.
+		// The counts of a connection reach the server with this command, or later.
 		if _, err := db.ExecContext(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
 			t.Fatal(err)
 		}
@@ -73,20 +73,20 @@ func postgres(t testing.TB, dsn, prefix string) measured {
 	return measured{t, s, sqlMeter(log, counted)}
 }
 
-// mysql counts statements only.
+// mysql opens a store and counts only statements.
 func mysql(t testing.TB, dsn, prefix string) measured {
 	t.Helper()
 	s, _, log := openSQL(t, "mysql", dsn, sqlstore.MySQL, prefix)
 	return measured{t, s, sqlMeter(log, nil)}
 }
 
-// TestSQL prints statements and rows, and checks the documented cost of idle beats.
+// TestSQL prints statements and rows, and checks the documented cost of idle heartbeats.
 func TestSQL(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		start      func(testing.TB) *servers.Database
 		open       func(t testing.TB, d *servers.Database, prefix string) measured
-		statements int // for an idle beat
+		statements int // number of statements for an idle heartbeat
 		rows       bool
 	}{
 		{"Postgres", servers.Postgres, func(t testing.TB, d *servers.Database, prefix string) measured {
@@ -98,7 +98,7 @@ func TestSQL(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := c.start(t)
-			rows := map[[2]int]float64{} // for the beats of all workers
+			rows := map[[2]int]float64{} // rows for the heartbeats of all workers
 			for _, size := range [][2]int{{100, 5}, {100, 20}, {1000, 5}, {1000, 20}} {
 				leases, workers := size[0], size[1]
 				g := assemble(c.open(t, d, fmt.Sprintf("costs_%d_%d_", leases, workers)), leases, workers)
@@ -118,8 +118,8 @@ func TestSQL(t *testing.T) {
 				if c.rows && (i.beat.writes != 1 || i.look.writes > 0) {
 					t.Errorf("an idle beat writes %v rows, a look %v", i.beat.writes, i.look.writes)
 				}
-				// Without statistics the planner may read the own leases twice. All leases would be
-				// far more.
+				// Without statistics, the planner may read the worker's own leases twice. Reading
+				// all leases would be far more.
 				if own := float64(leases / workers); c.rows && i.beat.reads > 3*own+2*float64(workers)+10 {
 					t.Errorf("an idle beat reads %v rows; its worker holds %v leases, and there are %d sessions", i.beat.reads, own, workers)
 				}

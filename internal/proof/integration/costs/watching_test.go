@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// weighing is a proxy for a DynamoDB that records the cost of each request.
+// weighing is a proxy for a DynamoDB server that records the cost of each request.
 type weighing struct {
 	to string
 
@@ -68,7 +68,7 @@ func (w *weighing) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var out struct {
 		ConsumedCapacity struct{ CapacityUnits float64 }
 	}
-	_ = json.Unmarshal(text, &out) // requests without a price, or batches
+	_ = json.Unmarshal(text, &out) // requests without a cost, or batches
 	w.mu.Lock()
 	w.sum.requests++
 	w.sum.kinds[kind]++
@@ -76,7 +76,7 @@ func (w *weighing) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case "GetItem", "Query", "Scan":
 		w.sum.reads += out.ConsumedCapacity.CapacityUnits
 	case "DescribeTable", "DescribeTimeToLive": // free
-	default: // unexpected for a read-only program
+	default: // unexpected for a program that only reads
 		w.sum.writes++
 	}
 	w.mu.Unlock()
@@ -148,7 +148,7 @@ func startWatching(t *testing.T, program string, args ...string) watching {
 	return w
 }
 
-// get requests a page, and expects one.
+// get requests a page and requires that it exists.
 func (w watching) get(path string) {
 	w.t.Helper()
 	resp, err := http.Get(w.link + path)
@@ -161,7 +161,7 @@ func (w watching) get(path string) {
 	}
 }
 
-// TestWatchingAThousandLeases prints the reads of the exporter and the page in an hour.
+// TestWatchingAThousandLeases prints how much the exporter and the page read in an hour.
 func TestWatchingAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	s := servers.DynamoDBLocal(t)
@@ -181,7 +181,7 @@ func TestWatchingAThousandLeases(t *testing.T) {
 	at := []string{"--store", "dynamodb:watched", "--dynamodb-endpoint", front.URL, "--endpoint", kinesis.URL(), "--addr", "0"}
 	calls := func() int { return kinesis.Requests("GetRecords") + kinesis.Requests("GetShardIterator") }
 
-	// measured runs a watcher from one read to a later one, and extrapolates to an hour.
+	// measured runs a watcher from one read to a later one, and extrapolates the cost to an hour.
 	measured := func(what string, looks int, path string, args ...string) cost {
 		t.Helper()
 		x := startWatching(t, program, append(args, at...)...)
@@ -230,7 +230,7 @@ func TestWatchingAThousandLeases(t *testing.T) {
 		}
 		return c
 	}
-	// subtract the cost of opening the store
+	// Subtract the cost of opening the store.
 	page := startWatching(t, program, append([]string{"dashboard"}, at...)...)
 	page.get("page.css")
 	quiet := time.NewTimer(3 * time.Second)

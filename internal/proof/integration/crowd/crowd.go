@@ -1,6 +1,7 @@
-// Package crowd runs many processes that race on one store, kills them at random times, disturbs
-// the store's server meanwhile, and judges their observations: no lease at one epoch had two
-// owners, no confirmed data was lost, and nothing went back.
+// Package crowd runs many processes that use one store concurrently. It kills the processes at
+// random times, and disturbs the server of the store in the meantime. Then it checks what the
+// processes observed. No lease may have two owners at the same epoch, no confirmed data may be
+// lost, and no value may go back.
 package crowd
 
 import (
@@ -27,19 +28,19 @@ import (
 const (
 	workers = 4
 	kills   = 40
-	bound   = 6 * time.Second // a few kills are enough after it
-	jump    = 1 << 20         // of epochs; a store signals possible data loss with it
+	bound   = 6 * time.Second // after this time, a few kills are enough
+	jump    = 1 << 20         // jump of epochs with which a store signals a possible loss of data
 )
 
-// Run tests a store, which must be empty and set up. place is its address for the processes. The
-// disturb functions run one after the other while the crowd works. Without them no call of the
-// crowd may fail.
+// Run tests a store, which must be empty and set up. place is the address of the store for the
+// processes. The disturb functions run one after the other while the processes work. Without
+// disturb functions, no call of the processes may fail.
 func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 	run(t, s, place, []string{os.Args[0]}, disturb...)
 }
 
-// Mixed is Run with a crowd in which half of the processes run another program: the same test from
-// an older version.
+// Mixed does the same, but half of the processes run another program: the same test of an older
+// version.
 func Mixed(t *testing.T, s lease.Store, place, older string) {
 	run(t, s, place, []string{os.Args[0], older})
 }
@@ -66,7 +67,7 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 	for w := range workers {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				// The number is part of each position: no two processes have the same one.
+				// The number is part of each position, so no two processes write the same position.
 				c.life(ctx, place, w+n*workers)
 				n := killed.Add(1)
 				if d := int(disturbed.Load()); d < len(disturb) && int(n) > (d+1)*kills/(len(disturb)+2) && server.TryLock() {
@@ -86,7 +87,7 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 
-	// Meanwhile no value in the store may go back.
+	// In the meantime, no value in the store may go back.
 	seen := &sights{confirmations: c, epochs: map[string]uint64{}, positions: map[string]uint64{}}
 	for running := true; running; {
 		select {
@@ -107,22 +108,22 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 	}
 }
 
-// confirmations are the reports of all workers, and the observed store.
+// confirmations contains the reports of all workers, and what was seen in the store.
 type confirmations struct {
 	*testing.T
 	mu    sync.Mutex
-	owner map[string]string // of a shard and epoch
-	at    map[string]uint64 // the furthest confirmed position of a shard
+	owner map[string]string // owner by shard and epoch
+	at    map[string]uint64 // the furthest confirmed position of each shard
 	beats int
-	beat  chan struct{} // a recent beat
+	beat  chan struct{} // signals a recent heartbeat
 
-	programs []string // of the processes, in turn
+	programs []string // programs of the processes, in turn
 	steady   bool     // the server is not disturbed
 }
 
-// own records a shard's owner at an epoch, which must be unique. After a failover of Redis a lease
-// has no owner for a while, under a placeholder name of each server: the replaced one and the new
-// one use different names.
+// own records the owner of a shard at an epoch, which must be unique. After a failover of Redis, a
+// lease has no owner for a while. It then has a placeholder name that differs between the old
+// server and the new one.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")
@@ -132,7 +133,7 @@ func (c *confirmations) own(shard string, epoch uint64, session string) {
 	c.owner[k] = session
 }
 
-// sights are the observed values in the store.
+// sights contains the values that were seen in the store.
 type sights struct {
 	*confirmations
 	epochs, positions map[string]uint64
@@ -160,7 +161,7 @@ func (s *sights) look(store lease.Store) {
 				s.Error(err)
 			}
 		}
-		// A view may show data that a failover then loses; confirmed data is not lost.
+		// A view may show data that a failover then loses. Confirmed data must not be lost.
 		failedOver := l.Epoch >= s.epochs[l.Shard]+jump
 		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] && !failedOver {
 			s.Errorf("%s went back from epoch %d, position %d", l, s.epochs[l.Shard], s.positions[l.Shard])
@@ -181,7 +182,8 @@ func (s *sights) look(store lease.Store) {
 	}
 }
 
-// life runs one worker process and kills it at a random time after a random number of beats.
+// life runs one worker process. It kills the process at a random time after a random number of
+// heartbeats.
 func (c *confirmations) life(ctx context.Context, place string, number int) {
 	cmd := exec.CommandContext(ctx, c.programs[number%len(c.programs)])
 	cmd.Env = append(os.Environ(), placeVariable+"="+place, numberVariable+"="+strconv.Itoa(number))
@@ -196,7 +198,7 @@ func (c *confirmations) life(ctx context.Context, place string, number int) {
 		return
 	}
 	if err := cmd.Start(); err != nil {
-		if ctx.Err() == nil { // otherwise another one has ended the test
+		if ctx.Err() == nil { // otherwise another process has ended the test
 			c.Error(err)
 		}
 		return

@@ -12,24 +12,26 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Fault is a fault of one step of a call, a statement or its answer.
+// Fault makes one step of a call fail. A step is a statement or its answer.
 type Fault struct {
 	Store lease.Store // the store with the fault
-	// At makes the nth step from then on fail, 0 for never. cancel ends the context of the
-	// following call.
+	// At makes the nth of the following steps fail. 0 means that no step fails. cancel ends the
+	// context of the next call.
 	At       func(n int, cancel context.CancelFunc)
-	Happened func() bool // since the last At
-	Panics   bool        // it is a panic, which reaches the caller
-	Mended   bool        // the store recovers from it
+	Happened func() bool // reports whether the fault has happened since the last call of At
+	Panics   bool        // the fault is a panic that reaches the caller
+	Mended   bool        // the store recovers from the fault
 	Check    func(t *testing.T)
 }
 
-// patient limits the calls of Faults, which must not hang because of locks of an earlier call.
+// patient is the time limit of the calls of Faults. The calls must not hang because of locks of an
+// earlier call.
 const patient = 20 * time.Second
 
-// Faults tests a store that clean reaches without the fault. Whichever step of a call fails, the
-// application is in the state before or after the call, and a repeated call leads to the state
-// after it. Check, which may be nil, is called after each call.
+// Faults tests a store with a fault. clean is the same store without the fault. After a fault at
+// any step of a call, the application must be in the state before the call or the state after it. A
+// repeated call must lead to the state after it. Check, which may be nil, is called after each
+// call.
 func Faults(t *testing.T, clean lease.Store, f Fault) {
 	apps := 0
 	fresh := func(t *testing.T) string {
@@ -106,14 +108,14 @@ func (f Fault) strike(t *testing.T, n int, op operation, app string) (err error)
 	return op.do(ctx, f.Store, app)
 }
 
-// LostAnswers tests a store through a connection that can lose answers after the server carried out
-// the request: lose n loses the nth answer from then on (0: none), and lost reports whether that
-// has happened.
+// LostAnswers tests a store whose connection can lose answers after the server has carried out the
+// request. lose(n) loses the nth of the following answers; with 0 it loses none. lost reports
+// whether an answer was lost.
 func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost func() bool) {
 	Faults(t, clean, Fault{Store: faulty, At: func(n int, _ context.CancelFunc) { lose(n) }, Happened: lost})
 }
 
-// Losing counts a client's requests through a proxy, and can lose the answer of one request.
+// Losing counts the requests of a client through a proxy. It can lose the answer to one request.
 func Losing(p *servers.Proxy) (lose func(n int), lost func() bool) {
 	var mu sync.Mutex
 	wanted, sent, hit := 0, 0, false

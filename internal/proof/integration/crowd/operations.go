@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// operation is a call that changes many rows, on the data of prepare.
+// operation is a call that changes many rows. It works on the data of prepare.
 type operation struct {
 	name string
 	do   func(ctx context.Context, s lease.Store, app string) error
@@ -63,7 +63,8 @@ func operations(t testing.TB) []operation {
 	}
 }
 
-// prepare creates sessions a and b; a leads, and owns the leases 1 to 3; 2 has an heir; 4 is free.
+// prepare creates the sessions a and b, and the leases 1 to 4. Session a leads and owns the leases
+// 1 to 3. Lease 2 has an heir. Lease 4 is free.
 func prepare(t testing.TB, s lease.Store, app string) {
 	t.Helper()
 	for _, session := range []string{"a", "b"} {
@@ -84,7 +85,7 @@ func prepare(t testing.TB, s lease.Store, app string) {
 	}
 }
 
-// state formats an application without beat counts.
+// state formats the state of an application, without heartbeat counts.
 func state(t testing.TB, s lease.Store, app string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)

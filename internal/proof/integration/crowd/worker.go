@@ -17,18 +17,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Processes of an older version use the same variables and output; see [Mixed].
+// Processes of an older version use the same variables and the same output; see [Mixed].
 const (
 	placeVariable  = "WEIR_TEST_CROWD_PLACE" // set in worker processes
 	numberVariable = "WEIR_TEST_CROWD_NUMBER"
 	steadyVariable = "WEIR_TEST_CROWD_STEADY" // set if the server is not disturbed
 	app            = "crowd"
 	leases         = 8
-	patience       = 30 * time.Second // of a worker during a restart of the server
+	patience       = 30 * time.Second // of a worker, during a restart of the server
 )
 
-// Main must be called by TestMain: it runs the tests, or in a worker process the worker. open opens
-// a store from a place alone.
+// Main runs the tests, or in a worker process the worker. TestMain must call it. open opens a
+// store; it receives only the place.
 func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -45,9 +45,9 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 // insist makes a call.
 type insist func(what string, call func(context.Context) error) error
 
-// insisting returns a function that repeats a call until it has an answer. With a steady server it
-// does not repeat: any error except that the session is over fails. Sleeping is allowed here, in a
-// separate process.
+// insisting returns a function that repeats a call until the call is answered. If the server is
+// steady, calls are not repeated, and any error fails the process, except that the session is over.
+// Sleeping is allowed here, because this is a separate process.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()
@@ -69,8 +69,9 @@ func insisting(steady bool) insist {
 	}
 }
 
-// work sends beats, with progress on held leases, and sometimes acts as the leader, until the
-// process is killed. After each answered beat it prints what the store confirmed.
+// work runs until the process is killed. It sends heartbeats with progress on the leases that it
+// holds, and sometimes acts as the leader. After each answered heartbeat, it prints what the store
+// confirmed.
 func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {
@@ -122,7 +123,8 @@ func work(s lease.Store, do insist) error {
 	}
 }
 
-// position encodes the worker and the epoch. Epochs may jump, so they come first.
+// position encodes the worker and the epoch in a position. The epoch comes first, because it may
+// jump.
 func position(epoch, n, worker uint64) uint64 { return (epoch*100_000+n%100_000)*1000 + worker }
 
 // direct makes random actions of a leader.
@@ -146,7 +148,7 @@ func direct(s lease.Store, do insist) error {
 		if w.Ended && !slices.ContainsFunc(v.Leases, func(l lease.Lease) bool { return l.Owner == w.Session }) {
 			actions = append(actions, lease.Action{Kind: lease.Forget, Session: w.Session})
 		} else if !w.Ended && rand.IntN(20*max(len(live), 1)) == 0 {
-			// sometimes also a live one
+			// Sometimes also end a session that is alive.
 			actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Beat: w.Beat})
 		}
 	}

@@ -1,5 +1,5 @@
-// Package dynamo_test runs the store contract for dynamostore on other DynamoDB servers, and
-// measures its cost.
+// Package dynamo_test runs the contract of stores with dynamostore on other DynamoDB servers. It
+// also measures the cost.
 package dynamo_test
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// kinds are the servers for every test here.
+// kinds contains the servers for all tests of this package.
 var kinds = []struct {
 	name  string
 	start func(testing.TB) *servers.Server
@@ -22,7 +22,7 @@ var kinds = []struct {
 	{"dynalite", servers.Dynalite},
 }
 
-// open returns a store on s with an existing table.
+// open returns a store on s whose table exists.
 func open(t testing.TB, s *servers.Server, table string) *dynamostore.Store {
 	t.Helper()
 	store := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: table})

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// TestWhatItCosts prints capacity units with 1,000 leases of 20 workers, and checks the idle beat:
-// one write and the two rows about the leader, with any number of leases.
+// TestWhatItCosts prints capacity units for 20 workers with 1,000 leases. It checks the cost of an
+// idle heartbeat, which must not depend on the number of leases: one write, and a read of the two
+// rows about the leader.
 func TestWhatItCosts(t *testing.T) {
 	const leases, workers = 1000, 20
 	for _, kind := range kinds {
@@ -126,7 +127,7 @@ func TestWhatItCosts(t *testing.T) {
 			if trouble.Writes > 4 {
 				t.Errorf("a beat with troubles costs %v writes", trouble.Writes)
 			}
-			beat(report(1)) // and removes them
+			beat(report(1)) // removes them
 			if well := m.Of(func() { beat(report(1)) }); well.Writes != 1 {
 				t.Errorf("an idle beat after troubles costs %v writes", well.Writes)
 			}

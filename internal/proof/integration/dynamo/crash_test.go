@@ -20,12 +20,12 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// mortal forwards requests until one that writes a lease has been answered; then it blocks all, as
-// if the process had died there. alive restores it.
+// mortal forwards requests until a write of a lease has been answered. Then it blocks all requests,
+// as if the process had died at that moment. alive ends this.
 type mortal struct {
 	to   aws.HTTPClient
 	dead atomic.Bool
-	calm atomic.Bool // never blocks
+	calm atomic.Bool // do not block
 }
 
 func (m *mortal) Do(r *http.Request) (*http.Response, error) {
@@ -45,8 +45,8 @@ func (m *mortal) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// dying returns a store on s whose process dies after it has changed a lease, before the
-// announcement.
+// dying returns a store on s whose process dies after it has changed a lease and before it
+// announces the change.
 func dying(s *servers.Server, table string) (*dynamostore.Store, *mortal) {
 	m := &mortal{to: s.Config().HTTPClient}
 	return dynamostore.New(s.DynamoDB(func(o *dynamodb.Options) { o.HTTPClient = m }), dynamostore.Options{Table: table}), m
@@ -88,8 +88,8 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Fatalf("a holds %v", o.Held)
 			}
 
-			// A leader dies after it revoked the lease. The next one sees that, notifies the
-			// session, and only then waits.
+			// A leader dies after it has revoked the lease. The next leader sees the revocation,
+			// notifies the session, and waits only from then on.
 			first, _ := dying(s, "crash")
 			revoke := lease.Action{Kind: lease.Revoke, Key: k, Epoch: 2}
 			if _, err := first.Apply(short(), "app", []lease.Action{revoke}); err == nil {
@@ -104,7 +104,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Errorf("a was told and still holds %v", o.Held)
 			}
 
-			// A live leader whose announcement failed repeats the call.
+			// A leader that is alive repeats the call if its announcement failed.
 			apply(lease.Action{Kind: lease.Assign, Key: k, Epoch: 3, Session: "a"})
 			beat("a", false)
 			second, wire := dying(s, "crash")
@@ -128,7 +128,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Errorf("after the repeated call a still holds %v", o.Held)
 			}
 
-			// A worker dies after it released the lease. Every leader detects that at once.
+			// A worker dies after it has released the lease. Every leader detects that immediately.
 			apply(lease.Action{Kind: lease.Assign, Key: k, Epoch: 5, Session: "b"})
 			before, err := leader.View(ctx, "app", "")
 			if err != nil {
@@ -146,7 +146,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 			if err != nil || after.Same || after.Leases[0].Owner != "" {
 				t.Errorf("the leader does not see what the dead worker released: %+v, %v", after, err)
 			}
-			// If it is still alive, its next beat settles that.
+			// If the worker is still alive, its next heartbeat announces the release.
 			beat("b", false)
 			settled, err := leader.View(ctx, "app", "")
 			if err != nil {

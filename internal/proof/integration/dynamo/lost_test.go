@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// lossy loses the first answer to every request: the server carried it out, and the client must
-// repeat it.
+// lossy loses the first answer to every request. The server has carried out the request, and the
+// client must repeat it.
 type lossy struct {
 	to   aws.HTTPClient
 	mu   sync.Mutex
@@ -51,7 +51,7 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen[key] {
-		// A later request may be equal; it loses its first answer too.
+		// A later request may be equal. Its first answer is lost too.
 		delete(l.seen, key)
 		return resp, nil
 	}
@@ -61,9 +61,9 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("read: connection reset by peer")
 }
 
-// TestWritesWhoseAnswersAreLost runs a story on a connection that loses each answer once, and on
-// memory. Results and final states must be the same: each write that happened is known, and
-// happened once.
+// TestWritesWhoseAnswersAreLost makes the same calls on a connection that loses each answer once,
+// and on a store in memory. Results and final states must be the same. Each write that took effect
+// must be recognized, and must have taken effect once.
 func TestWritesWhoseAnswersAreLost(t *testing.T) {
 	k := func(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 	create := func(id string) lease.Action {

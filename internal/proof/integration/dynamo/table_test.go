@@ -86,7 +86,7 @@ func TestTableOfAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
-// TestMoreThanAPage tests leases beyond the megabyte of one answer.
+// TestMoreThanAPage uses more leases than fit into one answer of a megabyte.
 func TestMoreThanAPage(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestMoreThanAPage(t *testing.T) {
 			if len(v.Leases) != len(create) {
 				t.Errorf("the view has %d leases", len(v.Leases))
 			}
-			if c.Requests < 5 { // the group twice and three pages
+			if c.Requests < 5 { // the group twice, and three pages
 				t.Errorf("%d requests read %d leases: this was one page", c.Requests, len(v.Leases))
 			}
 			o, err := store.Beat(t.Context(), "app", lease.Report{Session: who, First: true})
@@ -135,8 +135,8 @@ func TestMoreThanAPage(t *testing.T) {
 	}
 }
 
-// DynamoDB Local supports capacity and protection. It ignores keys and classes, accepts tags
-// without returning them, and has no recovery.
+// DynamoDB Local supports capacity and protection. It ignores keys and classes, accepts tags but
+// does not return them, and has no recovery.
 func TestATableIsMadeWithItsSettings(t *testing.T) {
 	s := kinds[0].start(t)
 	open := func(settings dynamostore.Settings) *dynamostore.Store {

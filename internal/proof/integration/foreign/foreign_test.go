@@ -1,5 +1,5 @@
-// Package foreign_test runs worker processes against Kinesis servers by others, with the leases in
-// DynamoDB servers by others, and judges the handlers' output.
+// Package foreign_test runs worker processes against third-party Kinesis servers. The leases are in
+// third-party DynamoDB servers. The tests check the output of the handlers.
 package foreign_test
 
 import (
@@ -26,7 +26,7 @@ import (
 
 const stream = "flights"
 
-// patience limits each wait; machines are shared.
+// patience is the time limit of each wait. Machines are shared.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func run(t *testing.T, k, d *servers.Server) {
 	put(t, client, flights, 2*quarter, 3*quarter)
 	waitFor(t, "the first flight of the children", func() bool { return len(shardsOf(t, workers)) >= 7 })
 
-	// The victim dies while it handles flights of the last quarter.
+	// The victim is killed while it handles flights of the last quarter.
 	victim := -1
 	killed := make(chan struct{})
 	go func() {
@@ -103,9 +103,9 @@ func run(t *testing.T, k, d *servers.Server) {
 	judge(t, workers, flights)
 }
 
-// judge checks that no flight is lost and each airport is in order. A new owner of a shard may
-// begin with flights that were handled before, but without gaps; within one epoch of a shard
-// nothing is repeated.
+// judge checks that no flight is lost and that the flights of each airport are in order. A new
+// owner of a shard may begin with flights that were handled before, but must not leave gaps. Within
+// one epoch of a shard, no flight may be repeated.
 func judge(t *testing.T, workers []*journalled, flights []flight) {
 	t.Helper()
 	var all []scenario.Handled
@@ -124,7 +124,7 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 		epoch uint64
 		key   string
 	}
-	high := map[string]int{}      // by airport: the end of the gapless part
+	high := map[string]int{}      // by airport: end of the part without gaps
 	within := map[term]int{}      // the same within one term
 	epochs := map[string]uint64{} // by shard
 	violations, again := 0, 0
@@ -164,8 +164,8 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 	}
 }
 
-// firstBeyond waits for a worker that handled one of the flights from the given one on, and returns
-// the first.
+// firstBeyond waits for a worker that has handled a flight with at least the given number. It
+// returns the first such worker.
 func firstBeyond(workers []*journalled, from int) int {
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
@@ -219,7 +219,7 @@ func put(t *testing.T, client *kinesis.Client, flights []flight, from, to int) {
 			})
 			from++
 		}
-		// No retries: a repetition of a successful call would be counted as our fault.
+		// Do not retry: a repetition of a successful call would be counted as an error of weir.
 		out, err := client.PutRecords(t.Context(), in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package java_test tests the Java KCL and the KPL with one embedded Kinesis, over TLS.
+// Package java_test tests the Java KCL and the KPL with one embedded Kinesis server, over TLS.
 package java_test
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// within limits the KCL's time to find its leases, a split and a merge on a shared machine.
+// within is how long a KCL may take to find its leases, a split and a merge on a shared machine.
 const within = 6 * time.Minute
 
-// heard is the output of a KCL: the records of each shard, and when shards began and ended, counted
-// in lines.
+// heard contains the output of a KCL: the records of each shard, and when each shard began and
+// ended, as a line number.
 type heard struct {
 	mu           sync.Mutex
 	shards       map[string][]record
@@ -63,7 +63,7 @@ func (h *heard) line(text string) {
 	}
 }
 
-// await waits for a condition on the output.
+// await waits until a condition on the output holds.
 func (h *heard) await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -81,8 +81,8 @@ func (h *heard) await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// startKCL runs a KCL on the stream orders until stop is called, which must be before the test's
-// context ends.
+// startKCL runs a KCL on the stream orders until stop is called. Call stop before the context of
+// the test ends.
 func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop func()) {
 	t.Helper()
 	dynamo := servers.DynamoDBLocal(t)
@@ -104,7 +104,7 @@ func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop
 	var listening sync.WaitGroup
 	listening.Go(func() { h.listen(out) })
 	return h, func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the process
 		listening.Wait()
 		if err := cmd.Wait(); err != nil && !t.Failed() {
 			t.Errorf("the KCL: %v, %.3000s", err, problems.String())
@@ -115,7 +115,7 @@ func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop
 	}
 }
 
-// put puts the records from..to, each key's numbers in order.
+// put puts the records with the given numbers. The numbers of each key are in order.
 func put(t *testing.T, c *kinesis.Client, stream string, from, to int) {
 	t.Helper()
 	for from < to {
@@ -160,7 +160,7 @@ func TestTheKCLReadsThroughASplitAndAMerge(t *testing.T) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			judge(t, h, srv.Records("orders"), records)
-			// Parents were read before their children.
+			// Parents must be read before their children.
 			for child, parents := range map[string][]string{
 				"shardId-000000000002": {"shardId-000000000000"}, "shardId-000000000003": {"shardId-000000000000"},
 				"shardId-000000000004": {"shardId-000000000003", "shardId-000000000001"},
@@ -191,7 +191,8 @@ func TestTheKCLReadsThroughASplitAndAMerge(t *testing.T) {
 	}
 }
 
-// judge requires all records of the server in the order of each shard, and no others.
+// judge checks that the KCL read all records of the server in the order of each shard, and no
+// others.
 func judge(t *testing.T, h *heard, kept []kinesistest.Record, want int) {
 	t.Helper()
 	shards := map[string][]record{}
@@ -224,7 +225,8 @@ func compare(t *testing.T, h *heard, shards map[string][]record, want int) {
 	}
 }
 
-// sts answers STS requests for the caller's identity, which the KPL makes before its first record.
+// sts starts a server that answers STS requests for the caller's identity. The KPL makes such a
+// request before its first record.
 func sts(t *testing.T, account string) (port string) {
 	t.Helper()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -241,11 +243,11 @@ func sts(t *testing.T, account string) (port string) {
 	return port
 }
 
-// putTagged puts records with tags, packed by weir, with numbers from the given one on; the KPL
-// does not do that. It returns their number, and adds their locations to said.
+// putTagged puts records with tags, which weir packs because the KPL cannot. Their numbers begin
+// with the given one. It returns the number of records, and adds their locations to said.
 func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[string]string) (n int) {
 	t.Helper()
-	// of one key each; a single one is packed because of its tags
+	// Each aggregate has one key. Even a single record is packed, because of its tags.
 	for _, packed := range [][]int{{number, number + 97, number + 2*97}, {number + 1}} {
 		var b aggregate.Builder
 		key := "key-" + strconv.Itoa(packed[0]%97)
@@ -264,7 +266,7 @@ func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[strin
 	return n
 }
 
-// A KPL writes into the server that a KCL reads from, over the same port.
+// A KPL writes to the server from which a KCL reads, over the same port.
 func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	const ofKPL, account = 20_000, "123456789012"
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, Account: account})
@@ -281,7 +283,7 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %.3000s", err, problems.String())
 	}
-	// Compare the KPL's result for each record with the server.
+	// Compare the result that the KPL reports for each record with the server.
 	said := map[string]string{}
 	for line := range strings.Lines(out.String()) {
 		var number int
@@ -293,11 +295,11 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	records := ofKPL + putTagged(t, srv, ofKPL, said)
 	var found, containers int
 	var agg aggregate.Aggregate
-	// in the server's order: a KPL does not order its requests
+	// Use the order of the server, because a KPL does not order its requests.
 	stored := map[string][]record{}
 	for _, r := range srv.Records("orders") {
 		containers++
-		users := [][2]string{{r.PartitionKey, string(r.Data)}} // if it is not an aggregate
+		users := [][2]string{{r.PartitionKey, string(r.Data)}} // if the record is not an aggregate
 		if is, err := agg.Parse(r.Data); err != nil {
 			t.Errorf("%s: %v", r.SequenceNumber, err)
 		} else if is {

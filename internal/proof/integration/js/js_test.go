@@ -1,4 +1,5 @@
-// Package js_test tests an unmodified AWS SDK of another language with the embedded Kinesis.
+// Package js_test tests the embedded Kinesis server with the unmodified AWS SDK of another
+// language.
 package js_test
 
 import (

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// broken are flights that end a function, or make it hang.
+// broken contains the flights that end a function or make it hang.
 var broken = map[int]string{
 	200: "hangs once", 600: "exits once", 1000: "is killed once", 1400: "panics once", 1700: "hangs always",
 }
 
-// waits matches the function's message about a program that it waits for when it hangs.
+// waits matches the message in which a function that hangs names the program that it waits for.
 var waits = regexp.MustCompile(`flight \d+ waits for process (\d+)`)
 
 func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
 		t.Errorf("the function has hung %d times", len(hung))
 	}
 	for _, found := range hung {
-		// An ended process that was not waited for has no command line.
+		// A process that has ended and was not waited for has no command line.
 		if line, err := os.ReadFile(filepath.Join("/proc", found[1], "cmdline")); err == nil && strings.Contains(string(line), "3600") {
 			t.Errorf("process %s, which the function has started, is left: %q", found[1], line)
 		}

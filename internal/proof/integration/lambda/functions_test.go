@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package lambda_test runs AWS Lambda functions, with AWS's own runtime clients, on flights with
-// the command weir.
+// Package lambda_test runs AWS Lambda functions with the command weir. The functions use AWS's own
+// runtime clients, and handle flights.
 package lambda_test
 
 import (
@@ -19,7 +19,7 @@ const (
 	retries = 3
 )
 
-// wrong returns how a flight fails: three of them always, and 1 % once.
+// wrong returns how a flight fails. Three flights always fail, and 1 % of all flights fail once.
 func wrong(flight int) string {
 	switch flight {
 	case 2500, 7500, 12_500:
@@ -31,7 +31,7 @@ func wrong(flight int) string {
 	return ""
 }
 
-// aboutCall matches each function's message about a call.
+// aboutCall matches the message that each function prints about a call.
 var aboutCall = regexp.MustCompile(`(?m)^\[function \d+\] .*request [0-9a-f-]{36} of arn:aws:lambda:` + servers.Region + `:000000000000:function:loader, \d{4,5} ms are left`)
 
 func TestFunctionsOfEachLanguageHandleAllFlights(t *testing.T) {

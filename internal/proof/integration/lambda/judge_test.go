@@ -8,20 +8,21 @@ import (
 	"testing"
 )
 
-// put is a flight in the stream. Its index in a list is its number, and those of one key were put
-// in that order.
+// put is a flight in the stream. The number of a flight is its index in a list. The flights of one
+// key were put in the order of the list.
 type put struct{ key, sequence string }
 
-// effect is a function's record of a handled flight.
+// effect is a handled flight, as the function recorded it.
 type effect struct {
 	flight        int
 	key, sequence string
 }
 
-// judge returns problems of the handled flights, given in the order of handling. Each flight must
-// be handled, except those with a letter. A handled flight may be handled again, with all later
-// ones: the last time of each flight must be after the last time of the earlier flights of its key.
-// A function that stops at the first failing flight also keeps the order of first times.
+// judge returns the problems of the handled flights, which must be in the order of handling. Each
+// flight must be handled, unless it has a dead letter. A flight that was handled may be handled
+// again, together with all later ones. So the last handling of each flight must come after the last
+// handling of earlier flights of its key. If stops is true, the function stops at the first failing
+// flight. Then the first handlings must be in order too.
 func judge(flights []put, effects []effect, letters []int, stops bool) (problems []string) {
 	problem := func(format string, args ...any) {
 		if len(problems) < 10 {
@@ -47,7 +48,7 @@ func judge(flights []put, effects []effect, letters []int, stops bool) (problems
 			problem("flight %d has two letters", flight)
 		}
 	}
-	before := map[string]int{} // the previous flight, by key
+	before := map[string]int{} // the previous flight by key
 	for i, p := range flights {
 		_, handled := last[i]
 		if letter := slices.Contains(letters, i); letter == handled {

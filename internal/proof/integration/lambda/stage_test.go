@@ -26,7 +26,7 @@ import (
 // commandFolder is the folder of the command weir.
 var commandFolder = filepath.Join("..", "..", "..", "..", "cmd", "weir")
 
-// built builds the command weir.
+// built builds the command weir and returns its path.
 func built(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")
@@ -38,16 +38,16 @@ func built(t *testing.T) string {
 	return program
 }
 
-// stage is a stream of flights, with the functions' results.
+// stage is a stream of flights, with the results of the functions.
 type stage struct {
 	server  *kinesistest.Server
 	flights []put
 	fails   map[int]string // how flights fail
-	folder  string         // with the functions' output
+	folder  string         // folder with the output of the functions
 }
 
-// newStage puts the first n flights into a stream; fails returns how a flight fails ("" if it does
-// not).
+// newStage puts the first n flights into a stream. fails returns how a flight fails, or "" if it
+// does not fail.
 func newStage(t *testing.T, n, shards int, fails func(flight int) string) *stage {
 	t.Helper()
 	s := &stage{server: kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true}), fails: map[int]string{}, folder: t.TempDir()}
@@ -87,7 +87,7 @@ func newStage(t *testing.T, n, shards int, fails func(flight int) string) *stage
 
 func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
 
-// effects returns the current results of the functions.
+// effects returns the results of the functions so far.
 func (s *stage) effects(t *testing.T) (effects []effect) {
 	t.Helper()
 	text, err := os.ReadFile(s.path("handled"))
@@ -107,7 +107,7 @@ func (s *stage) effects(t *testing.T) (effects []effect) {
 	return effects
 }
 
-// letters returns the current letters of flights.
+// letters returns the dead letters of flights so far.
 func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 	t.Helper()
 	text, err := os.ReadFile(s.path("dead.ndjson"))
@@ -133,11 +133,11 @@ func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 type worker struct {
 	cmd    *exec.Cmd
 	log    *os.File
-	exited chan error // of one
+	exited chan error // receives one result
 }
 
-// start starts weir in a folder, with functions. It sets no patience: if a flight always fails, all
-// others may be handled already.
+// start starts weir with functions, in a folder. It sets no patience: if a flight always fails, all
+// others may have been handled already.
 func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker {
 	t.Helper()
 	log, err := os.OpenFile(s.path("said"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -155,11 +155,11 @@ func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { w.exited <- w.cmd.Wait() }() // ends with the process, which end waits for
+	go func() { w.exited <- w.cmd.Wait() }() // ends with the process, and end waits for it
 	return w
 }
 
-// end ends a worker with a signal, and returns its result.
+// end ends a worker with a signal and returns the result of its process.
 func (w worker) end(t *testing.T, by os.Signal) error {
 	t.Helper()
 	defer w.log.Close()
@@ -169,7 +169,7 @@ func (w worker) end(t *testing.T, by os.Signal) error {
 	return <-w.exited
 }
 
-// await waits until n flights are handled or in a letter.
+// await waits until n flights are handled or have a dead letter.
 func (s *stage) await(t *testing.T, w worker, n int) {
 	t.Helper()
 	look := time.NewTicker(100 * time.Millisecond)
@@ -197,7 +197,7 @@ func (s *stage) await(t *testing.T, w worker, n int) {
 	}
 }
 
-// run runs functions on all flights, and returns the output of weir and the functions, and the
+// run runs functions on all flights. It returns the output of weir and the functions, and the
 // duration.
 func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said string, took time.Duration) {
 	t.Helper()
@@ -215,15 +215,15 @@ func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said st
 	return string(text), took
 }
 
-// end returns the end of the output of weir and its functions.
+// end returns the last part of the output of weir and its functions.
 func (s *stage) end() string {
-	text, _ := os.ReadFile(s.path("said")) // for people
+	text, _ := os.ReadFile(s.path("said")) // for the user
 	lines := strings.Split(string(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
-// check fails the test unless each flight is handled in order, or in a letter if it always fails,
-// and each that fails once has done so.
+// check fails the test unless all flights are handled in order. A flight that always fails must
+// have a dead letter instead. A flight that fails once must have failed.
 func (s *stage) check(t *testing.T, stops bool) map[int][]deadletter.Letter {
 	t.Helper()
 	effects, letters := s.effects(t), s.letters(t)

@@ -1,4 +1,4 @@
-// Package letters_test runs the contracts of letter destinations on real servers.
+// Package letters_test runs the contract of dead-letter destinations on real servers.
 package letters_test
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// contract runs the suite, each test with a new table, and each box with its own handle.
+// contract runs the contract. Each test has a new table, and each box has its own database handle.
 func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 	open := func(t *testing.T, table string) (*sqlletters.Box, *sql.DB) {
 		t.Helper()

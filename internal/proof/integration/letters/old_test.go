@@ -25,7 +25,7 @@ const (
 	oldInstant = 1795395726000000
 )
 
-// oldWorker has the statements in the dialect of a database.
+// oldWorker runs these statements in the dialect of a database.
 type oldWorker struct {
 	db *sql.DB
 	d  sqlletters.Dialect
@@ -58,7 +58,7 @@ func (w *oldWorker) do(t *testing.T, rows int64, statement string, args ...any) 
 	}
 }
 
-// page returns the number of letters that an old command lists.
+// page returns the number of letters that a command of the old version lists.
 func (w *oldWorker) page(t *testing.T) (n int) {
 	t.Helper()
 	rows, err := w.db.QueryContext(t.Context(), w.statement(oldPage), 0)
@@ -110,8 +110,8 @@ func earlierVersion(t *testing.T, b *sqlletters.Box, db *sql.DB, d sqlletters.Di
 	if err := b.Mark(t.Context(), deadletter.Begun, oldletters.ID, now.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.do(t, 0, oldMarkIf, "begun", oldInstant, oldMarker, oldletters.Hash, "", oldMarker) // it is taken
-	w.do(t, -1, oldPut, oldletters.Hash, []byte(oldletters.Text))                         // given up again
+	w.do(t, 0, oldMarkIf, "begun", oldInstant, oldMarker, oldletters.Hash, "", oldMarker) // takes the letter
+	w.do(t, -1, oldPut, oldletters.Hash, []byte(oldletters.Text))                         // dead-lettered again
 	if err := b.Mark(t.Context(), deadletter.Done, oldletters.ID, now.ID); !errors.Is(err, deadletter.ErrChanged) ||
 		strings.Contains(err.Error(), deadletter.ID(now.App, "")) {
 		t.Errorf("%v", err)

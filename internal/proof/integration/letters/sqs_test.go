@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// about returns letters about n records of three keys.
+// about returns letters for n records with three keys.
 func about(n int) (letters []deadletter.Letter) {
 	for i := range n {
 		letters = append(letters, deadletter.Letter{
@@ -30,7 +30,7 @@ func about(n int) (letters []deadletter.Letter) {
 	return letters
 }
 
-// left returns the number of messages of a queue, received or not.
+// left returns the number of messages in a queue, including those that were received.
 func left(t *testing.T, q *sqsletters.Queue) int {
 	t.Helper()
 	a, err := q.About(t.Context())
@@ -85,7 +85,7 @@ func TestSQS(t *testing.T) {
 					}
 				}
 				o, err := q.Retry(t.Context(), everything, handle("record 4"))
-				// In a FIFO queue the later records of its key wait for record 4: 7, 10, …, 22.
+				// In a FIFO queue, the later records of its key wait for record 4: 7, 10, …, 22.
 				wanted := deadletter.Outcome{Done: 24, Failed: 1}
 				if fifo {
 					wanted.Done = 18
@@ -184,7 +184,7 @@ func TestSQS(t *testing.T) {
 				q := queue(t, "large"+kind.ending, kind.attributes)
 				letters := about(8)
 				for i := range letters {
-					letters[i].Data = make([]byte, 150<<10) // one per request
+					letters[i].Data = make([]byte, 150<<10) // so that a request contains one letter
 				}
 				if err := q.Put(t.Context(), letters); err != nil {
 					t.Fatal(err)

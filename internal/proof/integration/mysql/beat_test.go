@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The statements of a beat are separate transactions, so other transactions may come in between.
+// The statements of a heartbeat are separate transactions, so other transactions may run between
+// them.
 func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 	both(t, func(t *testing.T, server sqltest.Server, _ string) {
 		dsn := server.Weir(server.Start(t))
@@ -63,7 +64,7 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 	})
 }
 
-// A beat must not read the leases of others.
+// A heartbeat must not read the leases of other workers.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	both(t, func(t *testing.T, server sqltest.Server, status string) {
 		const leases, sessions, beats = 5000, 50, 20
@@ -86,7 +87,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 				t.Fatalf("%d held, %v", len(o.Held), err)
 			}
 		}
-		// Each own row is read up to three times, through the index.
+		// Each of the worker's own rows is read up to three times, through the index.
 		if each := (read() - before - own) / beats; each > 4*leases/sessions {
 			t.Errorf("a beat reads %d rows, and holds %d", each, leases/sessions)
 		}

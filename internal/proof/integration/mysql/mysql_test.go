@@ -1,4 +1,4 @@
-// Package mysql_test runs the store contract for sqlstore on a real MariaDB and a real MySQL.
+// Package mysql_test runs the contract of stores with sqlstore on a real MariaDB and a real MySQL.
 package mysql_test
 
 import (
@@ -21,7 +21,7 @@ var mariadb = sqltest.Server{
 		"FROM information_schema.columns WHERE table_schema = database()",
 
 	Hold: []string{"SELECT * FROM weir_applications FOR UPDATE", "SELECT * FROM weir_sessions FOR UPDATE", "SELECT * FROM weir_leases FOR UPDATE"},
-	// The server only refreshes that table after a tenth of a second without reads.
+	// The server refreshes this table only after a tenth of a second without reads.
 	Waiting: "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'", Look: 250 * time.Millisecond,
 	Deadlock: "1213",
 
@@ -30,7 +30,7 @@ var mariadb = sqltest.Server{
 	Assigning: 5,
 
 	Page: "MySQL and MariaDB",
-	// MariaDB is started without users.
+	// MariaDB is started without users, so create one.
 	Admin: []string{"FLUSH PRIVILEGES", "CREATE USER IF NOT EXISTS weir@'127.0.0.1'", "GRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION"},
 
 	Impatient: "&wait_timeout=5",
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	crowd.Main(m, mariadb.Place)
 }
 
-// both runs a test on both servers. status is the table of a server's counters.
+// both runs a test on both servers. status is the table with the server's counters.
 func both(t *testing.T, test func(t *testing.T, s sqltest.Server, status string)) {
 	t.Run("MariaDB", func(t *testing.T) { test(t, mariadb, "information_schema.global_status") })
 	t.Run("MySQL", func(t *testing.T) { test(t, proper(), "performance_schema.global_status") })
@@ -51,7 +51,7 @@ func TestMariaDB(t *testing.T) { sqltest.Run(t, mariadb) }
 
 func TestMySQL(t *testing.T) { sqltest.Run(t, proper()) }
 
-// proper is MySQL itself, which differs from MariaDB.
+// proper returns the server MySQL itself, which differs from MariaDB.
 func proper() sqltest.Server {
 	s := mariadb
 	s.Start = servers.MySQL

@@ -1,5 +1,5 @@
-// Package older builds programs of weir's previous version, from the repository's own history, for
-// tests in which both versions share a store.
+// Package older builds programs of weir's previous version from the history of the repository. It
+// is for tests in which both versions share a store.
 package older
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// commit is the previous version: the newest one whose workers may be running when workers of this
-// version join them. With each release it becomes the commit of the previous release, and
-// internal/previous follows. Until the first release it stays before all additions to the contract
-// of stores, and stored data must be compatible with it. It is the first that accepts SQL tables of
-// an unknown version.
+// commit is the previous version. It is the newest version whose workers may be running when
+// workers of this version join them. With each release, it becomes the commit of the previous
+// release, and internal/previous follows. Until the first release, it stays before all additions to
+// the contract of stores, and stored data must be compatible with it. It is the first version that
+// accepts SQL tables of an unknown version.
 const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 
-// Version is the source of the previous version, with its built programs. Its methods are for one
-// goroutine.
+// Version contains the source of the previous version, and its built programs. Only one goroutine
+// may call its methods.
 type Version struct {
-	Source string // the folder, which other tests use at the same time: read only
+	Source string // folder of the source; read-only, because other tests use it at the same time
 
-	programs string // the folder of what is built, until the test ends
-	command  string // the path, "" before it is built
+	programs string // folder of the built programs, until the test ends
+	command  string // path of the command; "" before it is built
 }
 
 // Unpack extracts the previous version from the history into the user's cache. The folder stays
-// there, because the build cache knows packages by their folders. Without git, or in a clone
-// without the history, the test is skipped, or fails if skipping is not allowed.
+// there, because the build cache identifies packages by their folders. Without git, or in a clone
+// without the history, the test is skipped. It fails if skipping is not allowed.
 func Unpack(t testing.TB) *Version {
 	t.Helper()
 	top, err := git(t, ".", "rev-parse", "--show-toplevel")
@@ -68,8 +68,8 @@ func Unpack(t testing.TB) *Version {
 	return v
 }
 
-// place extracts an archive so that dir is there with all of its files or not at all, also if other
-// processes do the same at the same time.
+// place extracts an archive. Afterwards dir exists with all of its files, or it does not exist.
+// That holds even if other processes do the same at the same time.
 func place(archive []byte, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -92,8 +92,8 @@ func place(archive []byte, dir string) error {
 }
 
 // Tests builds the test program of the calling test's package in the previous version. Such a
-// program is also the worker process of the package, so the environment variables and the output
-// between the two must not change.
+// program is also the worker process of the package. The environment variables and the output
+// between test and worker must therefore not change.
 func (v *Version) Tests(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -103,8 +103,8 @@ func (v *Version) Tests(t testing.TB) string {
 	return v.build(t, filepath.Join("internal", "integration", filepath.Base(dir)), "test", "-c")
 }
 
-// CreateStore sets up a store with the previous version's command, as in its documentation. More
-// arguments of the command may follow the URL.
+// CreateStore sets up a store with the command of the previous version, as its documentation says.
+// more contains arguments of the command after the URL.
 func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	t.Helper()
 	if v.command == "" {
@@ -117,8 +117,8 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	}
 }
 
-// build builds a package of the previous version, with the flags of other builds, so that the build
-// cache is used.
+// build builds a package of the previous version. It uses the same flags as other builds, so that
+// the build cache helps.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()
 	program := filepath.Join(v.programs, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestTheModelKnowsWhatTheVersionBeforeKnew compares internal/previous with the source of that
-// version.
+// TestTheModelKnowsWhatTheVersionBeforeKnew compares internal/previous with the source of the
+// previous version.
 func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	before := fieldsOf(t, filepath.Join(older.Unpack(t).Source, "lease"))
 	r := &recorder{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}
@@ -45,7 +45,7 @@ func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the fields of all structs of a package.
+// fieldsOf returns the fields of all structs in a package.
 func fieldsOf(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -84,7 +84,7 @@ func fieldsOf(t *testing.T, dir string) map[string][]string {
 
 // recorder is a store that records its arguments and returns given results.
 type recorder struct {
-	lease.Store // none
+	lease.Store // nil
 	report      lease.Report
 	orders      lease.Orders
 	view        lease.View

@@ -22,8 +22,8 @@ type fault struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// faults runs axe on the page. Its script is injected with the browser's protocol, so the page's
-// policy need not allow it.
+// faults runs axe on the page. The browser's protocol injects the script, so the content security
+// policy of the page need not allow it.
 func (s *site) faults(script string) (found []fault) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate(script+"; true", nil), chromedp.Evaluate(

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// film contains answers of the page at one moment of virtual time, for a browser in real time.
-// States that take minutes are available at once, and are reproducible.
+// film contains the answers of the page at one moment of virtual time. A browser in real time can
+// then show them. States that take minutes are available immediately and are reproducible.
 type film map[string]*httptest.ResponseRecorder
 
 // take requests a view and its dynamic part from the page.
@@ -53,13 +53,13 @@ func (f film) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(taken.Body.Bytes()) // the client may have disconnected
 }
 
-// stage is a store and a stream that are set up by hand, with virtual time.
+// stage is a store and a stream in virtual time, which the test fills itself.
 type stage struct {
 	t     *testing.T
 	store *memstore.Store
 	began time.Time
-	lags  map[lease.Key]func(age time.Duration) dashboard.Lag // by its duration so far
-	// of the live sessions, by application and session
+	lags  map[lease.Key]func(age time.Duration) dashboard.Lag // lag of each shard as a function of the time so far
+	// beats contains the heartbeats of the live sessions, by application and session.
 	beats map[string]lease.Report
 }
 
@@ -72,8 +72,8 @@ func key(id int) lease.Key {
 	return lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", id)}
 }
 
-// position returns the position of a record that arrived some time after the stage was set up, in a
-// shard that was opened an hour before. Sequence numbers contain that.
+// position returns the position of a record that arrived some time after the stage was created. The
+// shard of the record was opened an hour before that. Sequence numbers contain both times.
 func (s *stage) position(after time.Duration) shard.Position {
 	s.t.Helper()
 	arrived := s.began.Add(after).Unix()
@@ -93,7 +93,7 @@ func (s *stage) apply(app string, actions ...lease.Action) {
 	}
 }
 
-// lease creates the lease of one of sixteen shards, with optional parents and owner.
+// lease creates the lease of one of sixteen shards. Parents and owner are optional.
 func (s *stage) lease(app string, id int, session string, at shard.Position, parents ...int) {
 	s.t.Helper()
 	slot := uint64(id % 16)
@@ -109,7 +109,7 @@ func (s *stage) lease(app string, id int, session string, at shard.Position, par
 	}
 }
 
-// worker makes a session send beats from now on, until it is removed from s.beats.
+// worker makes a session send heartbeats from now on, until the test removes it from s.beats.
 func (s *stage) worker(app string, r lease.Report) {
 	s.t.Helper()
 	r.First = true
@@ -132,7 +132,8 @@ func (s *stage) beat() {
 	}
 }
 
-// advance moves the checkpoint of an owned shard; shards with a higher number have more traffic.
+// advance moves the checkpoint of an owned shard. The higher the number of a shard, the more
+// traffic it has.
 func (s *stage) advance(app string, id int, session string, epoch uint64, to shard.Position) {
 	s.t.Helper()
 	r := s.beats[app+" "+session]
@@ -140,7 +141,7 @@ func (s *stage) advance(app string, id int, session string, epoch uint64, to sha
 	s.beats[app+" "+session] = r
 }
 
-// pass advances time. All sessions send beats, each is called every second, and the page is
+// pass lets time pass. Every second, all sessions send heartbeats, each is called, and the page is
 // requested.
 func (s *stage) pass(d time.Duration, page http.Handler, each func(age time.Duration), views ...string) {
 	s.t.Helper()
@@ -164,12 +165,12 @@ func (s *stage) askLags(_ context.Context, leases []lease.Lease) (map[lease.Key]
 	return lags, nil
 }
 
-// ListShards returns no shards: the page then only uses the leases.
+// ListShards returns no shards, so the page uses only the leases.
 func (s *stage) ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
 	return &kinesis.ListShardsOutput{Shards: []types.Shard{}}, nil
 }
 
-// DescribeStreamSummary returns a retention of a day.
+// DescribeStreamSummary returns a retention of one day.
 func (s *stage) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error) {
 	return &kinesis.DescribeStreamSummaryOutput{StreamDescriptionSummary: &types.StreamDescriptionSummary{RetentionPeriodHours: aws.Int32(24)}}, nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// While the page is open, a killed process is marked dead, and then its shards move to another
-// worker; the events are shown in that order.
+// While the page is open, a worker process is killed. The page marks it as dead, and then shows
+// that its shards move to another worker. The events appear in that order.
 func TestAKillIsWatchedLive(t *testing.T) {
 	kinesis := kinesistest.NewServer(t)
 	kinesis.CreateStream("orders", 4)
@@ -72,7 +72,7 @@ func TestAKillIsWatchedLive(t *testing.T) {
 		t.Errorf("events, newest first: %q", texts)
 	}
 
-	// The filters work like a form, and an update does not lose their content.
+	// The filters work like a form. An update of the page does not lose what the user has selected.
 	s.do(chromedp.SetValue(`select[name="kind"]`, "death"), chromedp.Evaluate(`performance.clearResourceTimings()`, nil))
 	s.until(`performance.getEntriesByType("resource").filter((e) => e.name.includes("part=1")).length > 1 && document.querySelector('select[name="kind"]').value === "death"`)
 	s.goTo(chromedp.Click(`form button`))
@@ -81,8 +81,8 @@ func TestAKillIsWatchedLive(t *testing.T) {
 	s.clean()
 }
 
-// While the page is open, a shard that stalls is marked, and so is its recovery; a worker reports
-// both with its beats.
+// While the page is open, a shard stalls and recovers. The page shows both. The worker reports them
+// with its heartbeats.
 func TestAStallIsWatchedLive(t *testing.T) {
 	store := memstore.New()
 	of := lease.Key{Stream: "orders", Shard: key(0).Shard}

@@ -16,11 +16,12 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The page behind nginx as in the guide: a password, a prefix, and the user in the log.
+// The page runs behind nginx with the configuration of the guide: a password, a prefix, and the
+// user in the log.
 func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	from := guide(t, "nginx, with a password and a prefix", "nginx")
 	page := serve(t, from.command)
-	// over plain HTTP
+	// This configuration is used over plain HTTP.
 	location := regexp.MustCompile(`(?s)\tlocation /weir/ \{.*?\n\t\}`).FindString(from.config)
 	nginx := servers.Nginx(t, elsewhere(t, location, map[string]string{"http://127.0.0.1:4568": page.url, "/etc/nginx/weir.users": "$dir/users"}),
 		map[string]string{"users": "ann:{PLAIN}secret\n"})
@@ -85,7 +86,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 
 	s := open(t, memstore.New(), dashboard.Options{})
 	s.url = nginx.URL + "/weir/"
-	// The page does not get the browser's own header.
+	// The page must not receive the header that the browser sent.
 	s.do(network.SetExtraHTTPHeaders(network.Headers{"Authorization": ours, "X-Forwarded-User": "eve"}))
 	s.goTo(chromedp.Navigate(nginx.URL + "/weir/"))
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The provider knows one client, and identifies the user by a cookie of the browser.
+// The provider knows one client. It identifies the user by a cookie of the browser.
 const (
 	clientID     = "weir"
 	clientSecret = "the client's secret"
@@ -33,7 +33,7 @@ type provider struct {
 	key      *rsa.PrivateKey
 
 	mu     sync.Mutex
-	grants map[string]grant // by code, each for one use
+	grants map[string]grant // by code; each can be used once
 }
 
 type grant struct{ email, nonce string }
@@ -114,7 +114,7 @@ func (p *provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// sign returns a signed JSON web token with claims.
+// sign returns a signed JSON web token with the claims.
 func (p *provider) sign(claims map[string]any) (string, error) {
 	body, err := json.Marshal(claims)
 	if err != nil {

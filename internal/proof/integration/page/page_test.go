@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 const prefix = "/tools/weir"
 
-// site is a dashboard under a prefix, with a browser.
+// site is a dashboard under a prefix, and a browser that shows it.
 type site struct {
 	t      *testing.T
 	url    string
@@ -47,8 +47,8 @@ type site struct {
 	silent atomic.Bool // the page does not answer
 
 	mu       sync.Mutex
-	asked    []string // every address that the browser requested
-	problems []string // messages of its console
+	asked    []string // all addresses that the browser requested
+	problems []string // messages in the browser's console
 }
 
 func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
@@ -57,7 +57,7 @@ func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
 	return openPage(t, dashboard.Handler(store, o))
 }
 
-// openPage opens a page in a browser, served under the prefix.
+// openPage serves a page under the prefix and opens it in a browser.
 func openPage(t *testing.T, page http.Handler) *site {
 	t.Helper()
 	path, env := servers.Browser(t)
@@ -101,12 +101,12 @@ func openPage(t *testing.T, page http.Handler) *site {
 	return s
 }
 
-// profileDir returns a directory for the browser's profile. Some of the browser's processes outlive
-// the first one for a moment and still write to it, so its removal is tried several times. A
-// directory that stays is no fault of the page, so it does not fail the test.
+// profileDir returns a directory for the browser's profile. Some processes of the browser outlive
+// the first one for a moment and still write to the directory. So its removal is tried several
+// times. A directory that stays is not a fault of the page, and does not fail the test.
 func profileDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "weir-page-") //nolint:usetesting // t.TempDir fails the test if a file stays
+	dir, err := os.MkdirTemp("", "weir-page-") // t.TempDir fails the test if a file stays
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (s *site) do(actions ...chromedp.Action) {
 	}
 }
 
-// goTo performs an action that leads to another page, and waits for that.
+// goTo performs an action that leads to another page, and waits for that page.
 func (s *site) goTo(action chromedp.Action) {
 	s.t.Helper()
 	if _, err := chromedp.RunResponse(s.ctx, action); err != nil {
@@ -154,7 +154,7 @@ func (s *site) number(what string) (n int) {
 	return n
 }
 
-// picture stores a screenshot in the artifacts of the test.
+// picture stores a screenshot among the artifacts of the test.
 func (s *site) picture(name string) {
 	s.t.Helper()
 	var png []byte
@@ -164,7 +164,7 @@ func (s *site) picture(name string) {
 	}
 }
 
-// clean checks that the browser made no other requests and reported no problems.
+// clean checks that the browser made no unexpected requests and reported no problems.
 func (s *site) clean() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -214,7 +214,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.querySelectorAll(".shards a").length === 3 && document.body.innerText.includes("beats")`)
 	s.until(`document.getElementById("live").textContent === "Live"`)
 
-	// The keyboard moves between rectangles, and the page describes each.
+	// The keyboard moves between rectangles, and the page describes the selected one.
 	s.do(chromedp.Evaluate(`window.stays = true; document.querySelector(".shards a").focus()`, nil))
 	s.do(chromedp.KeyEvent(kb.ArrowDown))
 	s.until(`document.activeElement.dataset.k.startsWith("shardId-000000000001") && document.getElementById("told").textContent.includes("Shard 1, ok")`)
@@ -228,7 +228,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.querySelector("h1").textContent.includes("shardId-000000000001") && document.body.innerText.includes("as old as the stream")`)
 	s.picture("shard")
 
-	// A page without answers shows that it is old, and recovers.
+	// If the server does not answer, the page shows that it is old. Later it recovers.
 	s.silent.Store(true)
 	s.until(`document.getElementById("live").classList.contains("old")`)
 	s.picture("old")
@@ -269,7 +269,7 @@ func TestNarrowDarkAndLarge(t *testing.T) {
 		}
 		s.picture(c.name)
 	}
-	// a row of several shards opens
+	// A row of several shards can be opened.
 	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
 	s.goTo(chromedp.Click(`.shards a[href*="keys="]`))
 	s.until(`document.body.innerText.includes("Show all of them") && document.querySelectorAll(".shards a").length > 1 && document.querySelector('.shards a[href*="keys="]') === null`)

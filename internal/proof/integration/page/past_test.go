@@ -17,7 +17,7 @@ import (
 )
 
 // TestWhatAGroupDidBeforeThePageWasStartedIsShown runs a group of two workers, one of which joins
-// and leaves, ends all of them, and only then opens the page.
+// and leaves. It stops all workers, and only then opens the page.
 func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	srv := kinesistest.NewServer(t, kinesistest.Config{})
 	srv.CreateStream("orders", 2)
@@ -78,7 +78,7 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	held(2)
 	put()
 	<-works["two"]
-	time.Sleep(500 * time.Millisecond) // two of its beats
+	time.Sleep(500 * time.Millisecond) // two of its heartbeats
 	stopTwo()
 	held(1)
 	stopOne()
@@ -99,7 +99,8 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	s.clean()
 }
 
-// TestThePastOfAThousandShardsIsSeen checks a picture of many shards with a few exceptional ones.
+// TestThePastOfAThousandShardsIsSeen checks the picture of many shards, a few of which are
+// exceptional.
 func TestThePastOfAThousandShardsIsSeen(t *testing.T) {
 	store := memstore.New()
 	past(t, store, 1000)

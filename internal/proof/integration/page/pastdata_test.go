@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// past creates an application of many shards with a history of three hours: some shards are
-// throttled and fall behind for a while, and the lag of all rises at the end.
+// past creates an application of many shards with a history of three hours. Some shards are
+// throttled and fall behind for a while. The lag of all shards rises at the end.
 func past(t *testing.T, store *memstore.Store, shards int) {
 	t.Helper()
 	part := ^uint64(0) / uint64(shards)

@@ -17,13 +17,13 @@ import (
 
 var repository = filepath.Join("..", "..", "..", "..")
 
-// setUp is a configuration of the guide for the page behind a proxy.
+// setUp is a configuration from the guide for the page behind a proxy.
 type setUp struct {
-	command []string // the arguments of weir
-	config  string   // of the proxy
+	command []string // arguments of weir
+	config  string   // configuration of the proxy
 }
 
-// guide reads the configuration below a heading of the guide's page.
+// guide reads the configuration below a heading on the guide's page.
 func guide(t *testing.T, heading, language string) setUp {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "guide", "page.md"))
@@ -37,7 +37,7 @@ func guide(t *testing.T, heading, language string) setUp {
 	return setUp{strings.Fields(found[1]), found[2]}
 }
 
-// elsewhere replaces addresses in a configuration. Each must occur once.
+// elsewhere replaces addresses in a configuration. Each address must occur once.
 func elsewhere(t *testing.T, config string, places map[string]string) string {
 	t.Helper()
 	for old, now := range places {
@@ -49,22 +49,22 @@ func elsewhere(t *testing.T, config string, places map[string]string) string {
 	return config
 }
 
-// proxied is the command "weir dashboard" for use behind a proxy, with an application that has two
-// shards of the stream orders.
+// proxied is the command "weir dashboard" behind a proxy. Its application has two shards of the
+// stream orders.
 type proxied struct {
 	t       *testing.T
-	url     string // bypasses the proxy
+	url     string // address that bypasses the proxy
 	program string
 	dir     string
 	kinesis *kinesistest.Server
-	lines   chan string // the command's output, closed when it has ended
-	log     []string    // the awaited lines, and earlier ones
+	lines   chan string // output of the command; closed when the command has ended
+	log     []string    // lines that were awaited, and earlier ones
 }
 
 var pageAt = regexp.MustCompile(`the page is at (http://\S+)/`)
 
-// serve runs the command until the test ends, with the guide's arguments, on another port and with
-// another Kinesis.
+// serve runs the command until the test ends. It uses the arguments of the guide, with another port
+// and another Kinesis server.
 func serve(t *testing.T, args []string) *proxied {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,10 +104,10 @@ func serve(t *testing.T, args []string) *proxied {
 	return p
 }
 
-// guideStore is the store in the guide.
+// guideStore is the flag for the store in the guide.
 const guideStore = "--store=sqlite:billing.db"
 
-// run runs another weir command, and returns its output.
+// run runs another weir command and returns its output.
 func (p *proxied) run(args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), p.program, args...)
@@ -119,7 +119,7 @@ func (p *proxied) run(args ...string) string {
 	return string(out)
 }
 
-// await waits until the command has printed a line, and returns the match.
+// await waits until the command prints a matching line, and returns the match.
 func (p *proxied) await(what *regexp.Regexp) []string {
 	p.t.Helper()
 	late := time.After(30 * time.Second)
@@ -145,8 +145,8 @@ var (
 	hiddens = regexp.MustCompile(`type="hidden" name="([^"]*)" value="([^"]*)"`)
 )
 
-// form finds the form of a page that has a button with a text, and returns its action and its
-// fields.
+// form finds the form of a page that has a button with the given text. It returns the form's action
+// and fields.
 func form(t *testing.T, page, button string) (action string, sends url.Values) {
 	t.Helper()
 	for _, text := range forms.FindAllString(page, -1) {

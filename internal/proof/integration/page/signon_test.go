@@ -22,11 +22,11 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// tools is the address of the guide's proxy.
+// tools is the address of the proxy in the guide.
 const tools = "https://tools.example.com"
 
-// The page behind oauth2-proxy as in the guide, over TLS: nothing without signing in, and the user
-// in the log.
+// The page runs behind oauth2-proxy with the configuration of the guide, over TLS. Without signing
+// in nothing is visible. The log contains the user.
 func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	from := guide(t, "A sign-on with oauth2-proxy", "toml")
 	page := serve(t, from.command)
@@ -52,8 +52,8 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 		"X-Auth-Request-Email": "zoe@example.com", "Sec-Fetch-Site": "same-origin",
 	}
 	nobodys := url.Values{"do": {"pause"}, "app": {"billing"}, "stream": {""}, "seen": {""}}
-	// signedOut checks that a signed-out browser gets nothing of the page. All pages are then
-	// equal, except for the link to sign in.
+	// signedOut checks that a browser that is not signed in gets nothing of the page. All pages are
+	// then equal, except for the link to sign in.
 	signedOut := func(b *browser, when string) {
 		t.Helper()
 		back := regexp.MustCompile(`(name="rd" value=)"[^"]*"`)
@@ -99,7 +99,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 			t.Errorf("a write %s: %d %s", name, code, text)
 		}
 	}
-	// so the check depends on the host name that the proxy passes on
+	// Without these headers, the check depends on the host name that the proxy passes on.
 	delete(forged, "Sec-Fetch-Site")
 	forged["Origin"] = tools
 	if code, text, _ := ann.ask("/"+to, forged, pause); code != http.StatusOK || !strings.Contains(text, "Stream orders is paused.") {
@@ -110,7 +110,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 		t.Errorf("the log has what it should not:\n%s", log)
 	}
 
-	// Changes of others appear without a reload.
+	// Changes by other users appear without a reload.
 	ann.until("/app?app=billing&part=1", "paused")
 	page.run("group", "resume", guideStore, "--app=billing", "--stream=orders")
 	ann.until("/app?app=billing&part=1", "orders was resumed")
@@ -121,13 +121,14 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	signedOut(ann, "after signing out")
 }
 
-// browser is a user's browser: it keeps cookies, and reaches the proxy under its name.
+// browser is the browser of a user. It keeps cookies, and reaches the proxy under the proxy's
+// public name.
 type browser struct {
 	t      *testing.T
 	client *http.Client
 }
 
-// browse returns a browser of a user whom the provider knows.
+// browse returns the browser of a user that the provider knows.
 func browse(t *testing.T, proxy string, trusted *x509.CertPool, sso *provider, email string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -152,7 +153,8 @@ func browse(t *testing.T, proxy string, trusted *x509.CertPool, sso *provider, e
 	return &browser{t, &http.Client{Transport: transport, Jar: jar}}
 }
 
-// ask returns the last answer, and whether it is the page's, judged by its content security policy.
+// ask returns the last answer. ours reports whether the answer is the page's, which the content
+// security policy shows.
 func (b *browser) ask(at string, headers map[string]string, form url.Values) (code int, text string, ours bool) {
 	b.t.Helper()
 	method := http.MethodGet
@@ -167,7 +169,7 @@ func (b *browser) ask(at string, headers map[string]string, form url.Values) (co
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for name, value := range headers {
-		r.Header[name] = []string{value} // unchanged spelling
+		r.Header[name] = []string{value} // keeps the spelling of the header
 	}
 	resp, err := b.client.Do(r)
 	if err != nil {
@@ -186,7 +188,7 @@ func (b *browser) get(at string) (code int, text string, ours bool) {
 	return b.ask(at, nil, nil)
 }
 
-// signOn opens a page, and follows the link to sign in and its redirects.
+// signOn opens a page, and follows the link to sign in and the redirects.
 func (b *browser) signOn(at string) (code int, text string, ours bool) {
 	b.t.Helper()
 	_, text, _ = b.get(at)

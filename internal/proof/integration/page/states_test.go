@@ -26,18 +26,18 @@ func decimal(hex string) string {
 	return n.String()
 }
 
-// state is the expected display of a shard.
+// state describes how the page should show a shard.
 type state struct {
 	app   string
 	shard int
-	class string // of its rectangle and its row
+	class string // class of its rectangle and its row
 	says  []string
 }
 
 // bare is a store that cannot list its applications.
 type bare struct{ lease.Store }
 
-// everyState returns an application with a shard in each state.
+// everyState returns an application that has a shard in each state.
 func everyState(t *testing.T) (f film, want []state) {
 	synctest.Test(t, func(t *testing.T) { f, want = filmed(t) })
 	return f, want
@@ -55,7 +55,7 @@ func filmed(t *testing.T) (film, []state) {
 	none := func(time.Duration) time.Duration { return 0 }
 	hour := func(time.Duration) time.Duration { return time.Hour }
 
-	// billing: workers a and b are alive, c is silent
+	// In the application billing, workers a and b are alive, and c is silent.
 	s.worker("billing", lease.Report{Session: "sa", Name: "worker-a", Times: lease.DefaultTimes, Troubles: []lease.Trouble{
 		{Key: key(4), State: "waiting to handle again", For: 8 * time.Minute, Why: "insert into bills: no such table", Failing: lease.Failing{Attempts: 12, KeyHash: "0badcafe", Records: 1}},
 		{Key: key(9), State: lease.OnPurpose, For: 20 * time.Minute, Why: "by an open window"},
@@ -143,13 +143,13 @@ func filmed(t *testing.T) (film, []state) {
 		}
 	}
 	f.take(t, page, views...)
-	unlisted := film{} // the same with a store that cannot list
+	unlisted := film{} // the same with a store that cannot list applications
 	unlisted.take(t, dashboard.Handler(bare{s.store}, dashboard.Options{Prefix: prefix}), "")
 	f[prefix+"/?unlisted"], f[prefix+"/?unlisted=&part=1"] = unlisted[prefix+"/"], unlisted[prefix+"/?part=1"]
 	return f, want
 }
 
-// Each state of a shard is shown in words and drawn.
+// Each state of a shard is shown in words and in the picture.
 func TestEachStateOfAShardIsShown(t *testing.T) {
 	f, want := everyState(t)
 	s := openPage(t, f)
@@ -192,7 +192,7 @@ func TestEachStateOfAShardIsShown(t *testing.T) {
 	s.clean()
 }
 
-// look is a screen width and a colour scheme.
+// look is a screen width with a colour scheme.
 type look struct {
 	width  int64
 	colour string

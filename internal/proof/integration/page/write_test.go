@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// unread creates an application with leases without owners.
+// unread creates an application whose leases have no owners.
 func unread(t *testing.T, store lease.Store, shards int) {
 	t.Helper()
 	var actions []lease.Action
@@ -41,7 +41,7 @@ func pausedIn(t *testing.T, store lease.Store) bool {
 	return len(v.Paused) > 0
 }
 
-// press clicks a button by its accessible name, and waits for the answer.
+// press clicks the button with the given accessible name, and waits for the answer.
 func (s *site) press(label string) {
 	s.t.Helper()
 	s.goTo(chromedp.Click(fmt.Sprintf(`button[aria-label=%q]`, label), chromedp.ByQuery))
@@ -53,7 +53,8 @@ func (s *site) says(text string) {
 	s.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// fits stores pictures of a page, wide and narrow, and checks that everything fits a narrow screen.
+// fits stores a wide and a narrow picture of a page. It checks that everything fits a narrow
+// screen.
 func (s *site) fits(name string) {
 	s.t.Helper()
 	s.picture(name)
@@ -104,7 +105,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	}
 	s.picture("paused")
 
-	// The same without scripts, with a form that is older than another user's change.
+	// Do the same without scripts, with a form that is older than a change by another user.
 	s.do(emulation.SetScriptExecutionDisabled(true))
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	if _, err := store.Apply(t.Context(), "billing", []lease.Action{{Kind: lease.Pause, On: false}}); err != nil {
@@ -114,7 +115,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	s.do(chromedp.WaitVisible(`p[role="alert"]`))
 	s.says("This has changed since it was shown: nothing is paused now.")
 
-	// Checkpoints: the preview first.
+	// For checkpoints, the preview comes first.
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	s.do(chromedp.SendKeys(`input[name="to"]`, "oldest"))
 	s.goTo(chromedp.Submit(`input[name="to"]`))

@@ -26,7 +26,7 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	store := memstore.New()
 	unread(t, store, 2)
 	if _, err := store.Beat(t.Context(), "billing", lease.Report{
-		// it sends no more beats
+		// The worker sends no more heartbeats.
 		Session: "s1", Name: "worker-1", First: true, Times: lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour},
 	}); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package permissions_test compares the documented IAM policies with weir's requests: every action
-// of a role's programs and commands is recorded, and must be allowed; an allowed action that is
-// never used is an error.
+// Package permissions_test compares the documented IAM policies with the requests of weir. It
+// records every action of a role's programs and commands. Each action must be allowed. An allowed
+// action that is never used is an error.
 package permissions_test
 
 import (
@@ -32,12 +32,12 @@ import (
 
 const table = "weir"
 
-// record contains the requested actions since the last take.
+// record contains the actions that were requested since the last take.
 type record struct {
 	mu      sync.Mutex
 	kinesis map[string]bool
 	dynamo  map[string]bool
-	indexes []string // named in a call
+	indexes []string // indexes that a call named
 }
 
 func (r *record) take() (kinesis, dynamo []string) {
@@ -69,7 +69,7 @@ func (r *record) proxy(t *testing.T, server string) string {
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		var about struct{ IndexName string }
-		_ = json.Unmarshal(body, &about) // invalid requests name none
+		_ = json.Unmarshal(body, &about) // invalid requests name no table
 		_, action, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 		r.mu.Lock()
 		r.dynamo[action] = true
@@ -83,12 +83,12 @@ func (r *record) proxy(t *testing.T, server string) string {
 	return s.URL
 }
 
-// stage is the environment for a role's programs.
+// stage is the environment for the programs of a role.
 type stage struct {
 	*testing.T
-	weir    string // the command
+	weir    string // path of the command
 	kinesis *kinesistest.Server
-	dynamo  string // its URL
+	dynamo  string // URL of the DynamoDB server
 	env     []string
 }
 
@@ -100,7 +100,7 @@ func (s *stage) command(words string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end, with any result.
+// run runs a command to its end. It may fail.
 func (s *stage) run(words, input string) string {
 	s.Helper()
 	cmd := s.command(words)
@@ -140,7 +140,7 @@ func (s *stage) until(words string, lines int, meanwhile func(line int)) {
 			meanwhile(n)
 		}
 	}
-	_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+	_ = cmd.Process.Signal(os.Interrupt) // the command may have ended
 	_, _ = io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err != nil || n < lines {
 		s.Errorf("weir %s: %v after %d lines, %s", words, err, n, &said)
@@ -152,7 +152,7 @@ func (s *stage) store() *dynamostore.Store {
 	return dynamostore.New((&servers.Server{URL: s.dynamo}).DynamoDB(), dynamostore.Options{Table: table})
 }
 
-// records returns input for put.
+// records returns input for the command put.
 func records(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -161,15 +161,15 @@ func records(from, to int) string {
 	return b.String()
 }
 
-// played are the activities of each role. The names are those of the table in docs/security.md; a
-// role with "besides" may also make the calls of the role before it.
+// played contains the activities of each role. The names are those in the table of
+// docs/security.md. A role with "besides" may also make the calls of the role before it.
 var played = []struct {
 	role, base string
 	play       func(*stage)
 }{
 	{"who sets up (`store create`)", "", func(s *stage) { s.ok("store create", "") }},
 	{"who sets up a table with settings, besides", "who sets up (`store create`)", func(s *stage) {
-		for range 2 { // the server does not support all of it
+		for range 2 { // the server does not support all settings
 			s.run("store create --store dynamodb:settled?point_in_time_recovery=true&tag=team=billing", "")
 		}
 	}},
@@ -187,14 +187,14 @@ var played = []struct {
 			s.Error(err)
 		}
 		s.until("consume --stream orders --app billing", 60, func(n int) {
-			if n == 40 { // read the children, too
+			if n == 40 { // read the children too
 				s.kinesis.Split("orders", s.kinesis.OpenShards("orders")[0])
 				for i := range 20 {
 					s.kinesis.Put("orders", strconv.Itoa(i), []byte("{}"))
 				}
 			}
 		})
-		// It explains what is wrong with a missing table.
+		// The command explains the problem of a missing table.
 		if said := s.run("consume --stream orders --app billing --store dynamodb:missing", ""); !strings.Contains(said, "missing") {
 			s.Errorf("without a table it says %s", said)
 		}
@@ -206,7 +206,7 @@ var played = []struct {
 		s.until("consume --stream orders --app removed --fan-out --remove-fan-out", 60, nil)
 	}},
 	{"worker that makes its stream (`--create-stream`), besides", "worker, leading or not", func(s *stage) {
-		// it ends automatically
+		// The command ends by itself.
 		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "")
 	}},
 	{"reader (`weir tail`)", "", func(s *stage) { s.ok("tail --stream orders --until-tip", "") }},
@@ -217,7 +217,7 @@ var played = []struct {
 	{"operator who looks (`group list`, `describe`, `lag`, `plan`, `export`, `doctor`, `fanout list`)", "", func(s *stage) {
 		for _, c := range []string{"group list", "group describe --app billing", "group lag --app billing", "group plan --app billing --watch 0", "group export --app billing -",
 			"doctor --app billing --watch 50ms", "fanout list --stream orders"} {
-			s.run(c, "") // the exit codes have the findings
+			s.run(c, "") // the exit codes contain the findings
 		}
 	}},
 	{"operator who changes (`group reset`, `pause`, `drain`, `delete`, `import`, `fanout remove`), besides",
@@ -227,7 +227,7 @@ var played = []struct {
 			s.ok("group reset --app billing --to oldest --yes", "")
 			s.ok("group reset --app billing --to latest --yes", "")
 			s.run("group drain --app billing nobody", "")
-			// A lease that moved meanwhile is read again.
+			// A lease that has moved in the meantime is read again.
 			stale := lease.Action{Kind: lease.Move, Key: lease.Key{Stream: "orders", Shard: "shardId-000000000000"}, Epoch: 999, Position: shard.Oldest}
 			if done, err := s.store().Apply(s.Context(), "billing", []lease.Action{stale}); err != nil || done[0] {
 				s.Errorf("a move of a lease that moved: %v, %v", done, err)
@@ -284,8 +284,8 @@ func TestThePoliciesAreWhatIsAskedFor(t *testing.T) {
 	policies(t, allowed["worker with fan-out, besides"], allowed["worker, leading or not"])
 }
 
-// compare compares requested actions with a row: all of the row must be used, and all used actions
-// must be in it or in its base row.
+// compare compares the requested actions with a row of the table. All actions of the row must have
+// been used. All used actions must be in the row or in its base row.
 func compare(t *testing.T, what string, asked, row, base []string) {
 	t.Helper()
 	for _, a := range asked {
@@ -338,8 +338,8 @@ func readTable(t *testing.T) map[string]permissions {
 	return rows
 }
 
-// policies compares the policies for workers, on the page and in [dynamostore.Policy], with the
-// table.
+// policies compares the policies for workers with the table. The policies are on the page and in
+// [dynamostore.Policy].
 func policies(t *testing.T, worker, polling permissions) {
 	page, err := os.ReadFile(securityPage)
 	if err != nil {
@@ -393,7 +393,7 @@ func readPolicy(t *testing.T, text []byte) map[string][]string {
 	if err := json.Unmarshal(text, &policy); err != nil {
 		t.Fatal(err)
 	}
-	list := func(raw json.RawMessage) (all names) { // a single string is a list of one
+	list := func(raw json.RawMessage) (all names) { // a single string counts as a list of one
 		var one string
 		if json.Unmarshal(raw, &one) == nil {
 			return names{one}

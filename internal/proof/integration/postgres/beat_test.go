@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A beat must not read the leases of others, with and without table statistics.
+// A heartbeat must not read the leases of other workers, with and without table statistics.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	const leases, sessions, beats = 5000, 50, 20
 	dsn := postgres.Weir(postgres.Start(t))
@@ -16,7 +16,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	_, db := postgres.Open(t, dsn, sqlstore.Options{})
 	db.SetMaxOpenConns(1)
 	read := func() (rows int) {
-		// A session's counts reach the server on this command, or when it ends.
+		// The counts of a session reach the server with this command, or when the session ends.
 		sqltest.Exec(t, db, "SELECT pg_stat_clear_snapshot()")
 		if err := db.QueryRowContext(t.Context(), "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'weir_leases'").Scan(&rows); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package postgres_test runs the store contract for sqlstore on a real Postgres.
+// Package postgres_test runs the contract of stores with sqlstore on a real Postgres.
 package postgres_test
 
 import (

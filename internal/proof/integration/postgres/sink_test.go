@@ -30,7 +30,8 @@ func TestSink(t *testing.T) { sinks.Run(t, place(t)) }
 
 func BenchmarkSink(b *testing.B) { sinks.Bench(b, place(b)) }
 
-// The guide's permissions for a worker's user are sufficient, and all of them are needed.
+// The permissions that the guide lists for a worker's user are sufficient, and all of them are
+// needed.
 func TestTheSinksUserNeedsFewRights(t *testing.T) {
 	d := postgres.Start(t)
 	dsn := postgres.Fresh(t, d)

@@ -1,4 +1,4 @@
-// Package python_test tests boto3 and the AWS CLI with the embedded Kinesis.
+// Package python_test tests boto3 and the AWS CLI with the embedded Kinesis server.
 package python_test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// run runs a script with srv and decodes its output.
+// run runs a script and decodes its output into the given value.
 func run(t *testing.T, cmd *exec.Cmd, into any) {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -29,7 +29,7 @@ func run(t *testing.T, cmd *exec.Cmd, into any) {
 	}
 }
 
-// served is the number of operations of the embedded server.
+// served is the number of operations that the embedded server supports.
 const served = 40
 
 // explained reports whether a refusal names the unsupported operation and the server.
@@ -71,7 +71,7 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 	if len(got.Failed) > 0 {
 		t.Errorf("failed: %v", got.Failed)
 	}
-	// The CLI has no SubscribeToShard, and gets new operations later than boto3.
+	// The CLI does not support SubscribeToShard. It gets new operations later than boto3.
 	if len(got.Unknown) > 1 || len(got.Served)+len(got.Unknown) != served-1 {
 		t.Errorf("%d operations are served: %v, and unknown: %v", len(got.Served), got.Served, got.Unknown)
 	}
@@ -82,14 +82,14 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 	}
 }
 
-// Limits apply, and states take time, so boto3 retries and waits.
+// Limits apply, and states take time, so boto3 has to retry and wait.
 func TestBoto3ReadsAndReshards(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
 			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true, StateDelay: 700 * time.Millisecond, TLS: secure})
 			var once sync.Once
 			kept := map[string][]kinesistest.Record{}
-			// just before deletion
+			// Read the records just before the stream is deleted.
 			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault {
 				once.Do(func() {
 					for _, r := range srv.Records("orders") {

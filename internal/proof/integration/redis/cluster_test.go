@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// patient is a timeout at which servers of a cluster on a slow machine do not declare each other
-// dead.
+// patient is a timeout that is long enough for a slow machine: the servers of a cluster do not
+// declare each other dead.
 const patient = time.Minute
 
 func TestContractInACluster(t *testing.T) {
@@ -53,8 +53,8 @@ func TestApplicationsOfAClusterAreAllListed(t *testing.T) {
 	}
 }
 
-// An application's slot moves to another master, key by key, while a worker sends beats and a
-// leader reads. All answers are correct, and when the slot has moved they continue as after a
+// The slot of an application moves to another master, key by key, while a worker sends heartbeats
+// and a leader reads. All answers are correct. After the move, the answers continue as after a
 // restart.
 func TestASlotThatMovesHarmsNothing(t *testing.T) {
 	kinds(t, func(t *testing.T, start servers.RedisKind) {
@@ -67,7 +67,7 @@ func TestASlotThatMovesHarmsNothing(t *testing.T) {
 		to := c.Masters[(slices.Index(c.Masters, from)+1)%3]
 		confirmed := "5"
 		c.Move(key, to, func(step string) {
-			// A client that retries when the servers ask for it would do so for seconds.
+			// A client that retries when the servers ask for it would retry for seconds.
 			brief, o := clusterAt(c).dial()
 			defer brief.Close()
 			brief.(*redis.ClusterClient).Options().MaxRedirects = 1
@@ -115,7 +115,7 @@ func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 	for tries := 1; ; tries++ {
 		_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a"})
 		if errors.Is(err, lease.ErrSessionOver) {
-			return // by the new master, which detects a possible loss
+			return // answered by the new master, which detects a possible loss
 		}
 		if tries == 50 {
 			t.Fatalf("the %dth beat after the failover: %v", tries, err)

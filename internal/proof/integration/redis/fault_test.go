@@ -51,8 +51,8 @@ func say(t testing.TB, c *redis.Client, command ...any) any {
 	return answer
 }
 
-// scene creates an application in which a leads and holds lease 1 at epoch 2, position 5; 2 is free
-// and 3 is finished.
+// scene creates an application with three leases. Session a leads, and holds lease 1 at epoch 2 and
+// position 5. Lease 2 is free, and lease 3 is finished.
 func scene(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "a", First: true})
@@ -117,8 +117,8 @@ func view(t testing.TB, s lease.Store, since string) lease.View {
 
 const jump = 1 << 20
 
-// settled watches the rows like a leader, until former owners can no longer trust their leases, and
-// assigns all of them to a new session.
+// settled reads the rows like a leader until previous owners can no longer trust their leases. Then
+// it assigns all leases to a new session.
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
@@ -191,9 +191,9 @@ func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing
 	}
 }
 
-// replicate makes a server follow another. It returns when a write has reached the follower. Both
-// sides report the link as up, and the follower as online, while the stream of writes may still
-// wait up to a second for the follower's next message, and WAIT succeeds if nothing was written.
+// replicate makes a server follow another one. It returns when a write has reached the follower.
+// The servers report the connection as up too early: the follower may still wait up to a second for
+// data. WAIT also succeeds too early, if nothing was written.
 func replicate(t testing.TB, primary, replica *servers.Database) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.Addr, ":")
@@ -201,7 +201,7 @@ func replicate(t testing.TB, primary, replica *servers.Database) {
 	say(t, follower, "REPLICAOF", host, port)
 	defer say(t, p, "DEL", "follows")
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		// An online follower has the initial dump, which does not contain the key.
+		// A follower that is online has the initial dump, which does not contain the key.
 		if strings.Contains(say(t, p, "INFO", "replication").(string), "state=online") {
 			say(t, p, "SET", "follows", "yes")
 			if say(t, p, "WAIT", 1, 1000) == int64(1) && say(t, follower, "GET", "follows") == "yes" {
@@ -219,7 +219,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 	before := open(t, primary.Addr, redisstore.Options{})
 	scene(t, before)
 	replicate(t, primary, replica)
-	// From here on nothing reaches the replica: a checkpoint, a new owner, a new lease and a new
+	// From here on, nothing reaches the replica. A checkpoint, a new owner, a new lease and a new
 	// leader are lost.
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	beat(t, before, lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
@@ -298,8 +298,8 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A vanished server, or a gateway that has dropped connections, sends no signal. However many
-// connections a pool has, one call detects that for all of them.
+// A vanished server, or a gateway that has dropped connections, sends no signal. One call detects
+// this for all connections of the pool, however many there are.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const idle = 10
 	d := servers.Redis(t)

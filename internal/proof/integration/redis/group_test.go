@@ -18,14 +18,14 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-// handled contains the records that all handlers have handled.
+// handled contains the records that handlers have handled.
 type handled struct {
 	*testing.T
 	mu     sync.Mutex
-	counts map[string]int    // of records
-	epochs map[string]uint64 // the latest of each shard
-	owners map[string]string // of each shard and epoch
-	more   chan struct{}     // something was handled
+	counts map[string]int    // by record
+	epochs map[string]uint64 // latest epoch of each shard
+	owners map[string]string // owner by shard and epoch
+	more   chan struct{}     // signals that a record was handled
 }
 
 func (h *handled) by(worker string) weir.Handler {
@@ -117,7 +117,8 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	everything := func() bool { return len(h.counts) == put }
 	some()
 	h.until("the first records are handled", everything)
-	// The replica must have the application's data: an empty one would start a new application.
+	// The replica must have the data of the application. An empty replica would start a new
+	// application.
 	conn := client(t, primary.Addr).Conn()
 	defer conn.Close()
 	if err := conn.Set(t.Context(), "caught-up", "1", 0).Err(); err != nil {
@@ -126,7 +127,7 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	if n, err := conn.Wait(t.Context(), 1, time.Minute).Result(); err != nil || n != 1 {
 		t.Fatalf("%d replicas have caught up: %v", n, err)
 	}
-	// writes from here on are lost
+	// From here on, writes are lost.
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	for range 5 {
 		some()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// place is a process's complete information about its Redis: the kind, the addresses, and the
-// number of replicas for writes.
+// place describes the Redis of a process completely: the kind, the addresses, and the number of
+// replicas to wait for after writes.
 type place string
 
 func clusterAt(c *servers.RedisCluster) place {
@@ -25,10 +25,10 @@ func sentinelsAt(s *servers.RedisSentinels) place {
 	return place("sentinels-of-" + s.Name + " " + strings.Join(s.Addrs(), ","))
 }
 
-// replicated returns the same place with calls that wait for a replica.
+// replicated returns the same place, with calls that wait for a replica.
 func (p place) replicated() place { return p + " replicated" }
 
-// dial creates the client of a place, with the options for a store.
+// dial creates the client for a place, and the options for a store.
 func (p place) dial() (redis.UniversalClient, redisstore.Options) {
 	words := strings.Fields(string(p))
 	o := redisstore.Options{}

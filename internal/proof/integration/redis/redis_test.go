@@ -1,4 +1,4 @@
-// Package redis_test runs the store contract for redisstore on a real server.
+// Package redis_test runs the contract of stores with redisstore on a real server.
 package redis_test
 
 import (

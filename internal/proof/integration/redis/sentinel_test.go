@@ -19,13 +19,14 @@ func TestSentinelsThatFailOverHarmNothing(t *testing.T) {
 	})
 }
 
-// A beat hangs in a suspended primary, and the sentinels promote the replica meanwhile. When the
-// old primary resumes it applies the beat, without harm: the beat fails, and the new primary does
-// not have its data.
+// A heartbeat hangs in a primary that is suspended, and the sentinels promote the replica in the
+// meantime. When the old primary resumes, it applies the heartbeat. This does no harm: the
+// heartbeat fails, and the new primary does not contain its data.
 func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
 	servers := servers.NewRedisSentinels(t, servers.Redis, time.Second, "--appendfsync", "no")
 	old := servers.Primary()
-	// A worker with the server's address instead of the sentinels' does not follow the failover.
+	// A worker that uses the server's address instead of the sentinels' addresses does not follow
+	// the failover.
 	direct := place(old.Addr).replicated().open(t)
 	scene(t, direct)
 	old.Suspend()

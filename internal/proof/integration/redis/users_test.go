@@ -15,7 +15,7 @@ import (
 
 var userLine = regexp.MustCompile(`(?m)^ACL SETUSER (\S+) (.*)$`)
 
-// The users of docs/security.md can do their work.
+// The users in docs/security.md can do their work.
 func TestTheDocumentedUsersCanDoTheirWork(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/security.md")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestTheDocumentedUsersCanDoTheirWork(t *testing.T) {
 			continue
 		}
 		delete(works, name)
-		if name == "weir" { // it may also list applications, as documented
+		if name == "weir" { // as documented, this user may also list applications
 			rights = append(rights, "+scan")
 		}
 		command := []any{"ACL", "SETUSER", name}

@@ -1,4 +1,5 @@
-// Package roles makes the store calls of each kind of user, for tests of their permissions.
+// Package roles makes the store calls of each kind of user, for tests of the permissions that the
+// user needs.
 package roles
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Store is a store with administration.
+// Store is a store that an operator can use.
 type Store interface {
 	lease.Store
 	lease.Admin
@@ -18,8 +19,8 @@ type Store interface {
 
 func key(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 
-// Work makes the calls of a worker, which may lead: every method of the contract, and every kind of
-// action that a leader plans.
+// Work makes the calls of a worker that may become the leader. It calls every method of the
+// contract, with every kind of action that a leader plans.
 func Work(ctx context.Context, st lease.Store, app string) error {
 	do := func(actions ...lease.Action) error {
 		done, err := st.Apply(ctx, app, actions)
@@ -107,7 +108,7 @@ func Look(ctx context.Context, st Store, app string) error {
 	return err
 }
 
-// report stores a chunk of history, and one that makes the first expire.
+// report stores two chunks of history. The second one makes the first expire.
 func report(ctx context.Context, st lease.Store, app string) error {
 	h, can := st.(lease.Historian)
 	if !can {

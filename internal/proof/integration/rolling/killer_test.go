@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// TestARecordThatKillsItsProcess puts one record that ends every process that handles it; none of
+// TestARecordThatKillsItsProcess puts one record that ends every process that handles it. None of
 // the five processes is restarted.
 func TestARecordThatKillsItsProcess(t *testing.T) {
 	for _, c := range stores {
@@ -82,7 +82,8 @@ func kill(t *testing.T, kind, place string) {
 		return items
 	}
 	until("a letter", func() bool { return len(given()) > 0 })
-	// records of its shard and of others from before it was given up, and later ones
+	// Records from before the dead-lettering must be handled, of the same shard and of others, and
+	// so must later records.
 	put.hurry.Store(true)
 	until("every record", func() bool {
 		if put.done.Load() < records {

@@ -1,6 +1,6 @@
-// Package rolling_test replaces worker processes one after another while records flow, by others of
-// the same version and of another, and judges the handlers' output: no loss, no duplicates, every
-// key in order.
+// Package rolling_test replaces worker processes one after another while records flow. The new
+// processes have the same version or another one. The tests check the output of the handlers: no
+// record is lost, no record is duplicated, and the records of every key are in order.
 package rolling_test
 
 import (
@@ -25,11 +25,12 @@ import (
 const (
 	shards = 30
 	keys   = 1000
-	// patience limits each wait; machines are shared.
+	// patience is the time limit of each wait. Machines are shared.
 	patience = 3 * time.Minute
 )
 
-// stores are those that processes can share. url returns the command's URL for a place.
+// stores contains the stores that processes can share. url returns the URL of a place for the
+// command.
 var stores = []struct {
 	kind  string
 	place func(*testing.T) string
@@ -59,8 +60,8 @@ func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeAndTheWayBack replaces processes of the previous version with those of this one, and
-// back, on a store that the previous version has created.
+// TestAnUpgradeAndTheWayBack replaces processes of the previous version by processes of this
+// version, and then the reverse. The previous version has created the store.
 func TestAnUpgradeAndTheWayBack(t *testing.T) {
 	before := older.Unpack(t)
 	program := before.Tests(t)
@@ -86,8 +87,8 @@ func TestAnUpgradeAndTheWayBack(t *testing.T) {
 type deployment struct {
 	name    string
 	workers int
-	// of all processes in the order of their start, "" for this one; the first are replaced by the
-	// later ones
+	// programs contains the programs of all processes in the order of their start. "" means this
+	// program. The later processes replace the first ones.
 	programs           []string
 	first              func() // called before the first process is replaced; may be nil
 	records, perSecond int
@@ -159,7 +160,7 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		d.first()
 	}
 	for i := range replacements {
-		// Spread over all records.
+		// Spread the replacements over all records.
 		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(replacements+1)) })
 		stops = append(stops, all[i].Stop(t))
 		since := time.Now()
@@ -184,8 +185,9 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		t.Errorf("%s: %q", v, v.Complaints)
 	}
 	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
-	// The wait of a record counts from its put. The producer, who shares the machine, may pause
-	// too. Records from before the first replacement waited for the start of the first workers.
+	// The wait of a record starts with its put. The producer shares the machine and may pause too.
+	// Records from before the first replacement waited for the start of the first workers, so they
+	// do not count.
 	longest := map[string]time.Duration{}
 	for _, h := range handled {
 		if at := put.at[h.Key][h.N-1]; at >= began.UnixNano() {
@@ -200,10 +202,11 @@ func (d deployment) run(t *testing.T, kind, place string) {
 	table.Add("  time from the start of a process to its first record", replaced, -1)
 }
 
-// producer puts records, key by key, at a rate, and the rest at once if it must hurry.
+// producer puts records with many keys at a given rate. If hurry is set, it puts the rest
+// immediately.
 type producer struct {
-	put   map[string]int     // complete when done is set
-	at    map[string][]int64 // Unix nanoseconds; likewise
+	put   map[string]int     // complete after done is set
+	at    map[string][]int64 // Unix nanoseconds; complete after done is set
 	done  atomic.Int64
 	hurry atomic.Bool
 }
@@ -216,7 +219,7 @@ func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, pe
 	for i := 0; i < records; {
 		n := int(float64(perSecond) * tick.Seconds())
 		if !p.hurry.Load() {
-			// gradually slower, so that the last worker also gets records
+			// Put records more and more slowly, so that the last worker gets some too.
 			n = min(n, (records-i)/200)
 		}
 		for n = max(1, n); n > 0 && i < records; n-- {

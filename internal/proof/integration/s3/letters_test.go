@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-// Letters on a real server, which must honour the conditions of marks.
+// The contract runs on a real server, which must support the conditions of marks.
 func TestContractOfBoxes(t *testing.T) {
 	addr := servers.S3(t).Addr
 	boxtest.Run(t, func(t *testing.T, name string) deadletter.Box {

@@ -34,7 +34,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// asWriter is the environment variable of a worker process of this test.
+// asWriter is the environment variable that makes this program a worker process.
 const asWriter = "WEIR_S3_WRITER"
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// writer writes the objects of all shards of the stream "s", with its own leases, which no other
-// process respects.
+// writer writes the objects of all shards of the stream "s". It has its own leases, and other
+// processes do not respect them.
 func writer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -77,8 +77,8 @@ func writer(args []string) int {
 	return 0
 }
 
-// The server's own guarantee, which the other tests need: of many concurrent writes of a key on
-// condition that it does not exist, one succeeds.
+// The other tests need a guarantee of the server. Many clients write the same key concurrently, on
+// the condition that it does not exist. Exactly one of them must succeed.
 func TestOneOfManyConditionalWritesWins(t *testing.T) {
 	client := servers.S3Client(servers.S3(t).Addr)
 	for round := range 5 {
@@ -108,8 +108,8 @@ func TestOneOfManyConditionalWritesWins(t *testing.T) {
 	}
 }
 
-// Independent processes write one chain, are killed at any time and restarted, and answers of the
-// server are lost: each record is in one object, in order.
+// Independent processes write one chain. They are killed at any time and restarted, and answers of
+// the server are lost. Each record must be in one object, and in order.
 func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 	bucket := servers.S3(t)
 	proxy := servers.NewProxy(t, bucket.Addr)
@@ -182,7 +182,7 @@ func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// also with a listing, as most programs read a bucket
+	// Also check with a listing, because most programs list a bucket.
 	pages := s3.NewListObjectsV2Paginator(servers.S3Client(bucket.Addr), &s3.ListObjectsV2Input{Bucket: aws.String(servers.Bucket), Prefix: aws.String("under/fire/s/")})
 	listed, times := 0, map[string]int{}
 	for pages.HasMorePages() {

@@ -4,7 +4,7 @@ package servers
 
 import "syscall"
 
-// attributes runs a server as another user.
+// attributes makes the system run a server as another user.
 func attributes(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: as}
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// Browser returns the program and the environment of a headless Chromium.
+// Browser returns the path and the environment of a headless Chromium.
 func Browser(t testing.TB) (path string, env []string) {
 	t.Helper()
 	dir := fetched(t, "debian")
 	env = environment(t, dir)
-	// one library is in a separate folder
+	// One library is in a separate folder.
 	own, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*/pulseaudio"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func Browser(t testing.TB) (path string, env []string) {
 	return program(t, dir, "usr/lib/chromium/chromium-headless-shell"), env
 }
 
-// Axe returns a script that checks a page in a browser for accessibility.
+// Axe returns a script that checks the accessibility of a page in a browser.
 func Axe(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(fetched(t, "axe"), "node_modules/axe-core/axe.min.js"))

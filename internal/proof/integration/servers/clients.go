@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Region and the credentials that the clients use. The servers check neither.
+// The region and the credentials of the clients. The servers check neither.
 const (
 	Region          = "eu-central-1"
 	AccessKeyID     = "test"
@@ -28,7 +28,7 @@ func (s *Server) Config() aws.Config {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: AccessKeyID, SecretAccessKey: SecretAccessKey}, nil
 		}),
-		// HTTP/1.1 only is the default on plain ports.
+		// On ports without TLS, the default is HTTP/1.1 only.
 		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 }),
 	}
 }
@@ -43,7 +43,8 @@ func (s *Server) Kinesis(options ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.NewFromConfig(s.Config(), options...)
 }
 
-// CAFile writes a certificate to a file for AWS_CA_BUNDLE, which is removed after the test.
+// CAFile writes a certificate to a file, which is removed after the test. Use it with
+// AWS_CA_BUNDLE.
 func CAFile(t testing.TB, pem []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")

@@ -17,18 +17,19 @@ import (
 )
 
 // Database is a running database server with its data in its own folder. It can be stopped and
-// restarted on the same port. Its methods are for one goroutine, and fail the test on errors.
+// restarted on the same port. Only one goroutine may call its methods. They fail the test if there
+// is an error.
 type Database struct {
 	Name string
-	Addr string // host:port, on loopback
-	Dir  string // its folder
+	Addr string // host:port on the loopback interface
+	Dir  string // folder of the server
 
 	t       testing.TB
-	command func() *exec.Cmd            // a new one for each start
-	ready   func(context.Context) error // returns nil when it answers
-	as      *syscall.Credential         // its user, nil for this user
-	stop    syscall.Signal              // stops it gracefully
-	process atomic.Pointer[dataProcess] // nil while it is stopped
+	command func() *exec.Cmd            // returns a new command for each start
+	ready   func(context.Context) error // returns nil when the server answers
+	as      *syscall.Credential         // user of the server; nil for the current user
+	stop    syscall.Signal              // signal that stops the server gracefully
+	process atomic.Pointer[dataProcess] // nil while the server is stopped
 }
 
 // dataProcess is one run of a database server.
@@ -40,11 +41,11 @@ type dataProcess struct {
 
 const (
 	stopWithin = 20 * time.Second
-	startTries = 3 // another process may take the port before it is used
+	startTries = 3 // another process may take the port before the server uses it
 )
 
-// newDatabase creates the folder of a server. Servers that refuse to run as root run as nobody, who
-// owns the folder.
+// newDatabase creates the folder of a server. A server that refuses to run as root runs as the user
+// nobody, who owns the folder.
 func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	t.Helper()
 	// Other users may not enter the parent folder of t.TempDir.
@@ -74,8 +75,8 @@ func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	return d
 }
 
-// reachable returns a folder with the content of dir for the server's user: dir itself, or a copy
-// of it if the user may not enter a parent folder.
+// reachable returns a folder with the content of dir that the user of the server can enter. That is
+// dir itself, or a copy of it if the user may not enter a parent folder.
 func (d *Database) reachable(dir string) string {
 	d.t.Helper()
 	for up := dir; d.as != nil; up = filepath.Dir(up) {
@@ -94,7 +95,7 @@ func (d *Database) reachable(dir string) string {
 		return dir
 	}
 	to := filepath.Join(d.Dir, "programs")
-	// Hard links where possible: it is a hundred megabytes.
+	// Use hard links if possible, because the folder has a hundred megabytes.
 	if err := exec.Command("cp", "-al", dir, to).Run(); err == nil {
 		return to
 	}
@@ -107,7 +108,7 @@ func (d *Database) reachable(dir string) string {
 	return to
 }
 
-// environment returns the environment of programs in packages that were unpacked into dir.
+// environment returns the environment for programs of packages that were unpacked into dir.
 func environment(t testing.TB, dir string) []string {
 	t.Helper()
 	var libraries []string
@@ -121,8 +122,8 @@ func environment(t testing.TB, dir string) []string {
 	return append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 }
 
-// released returns the beginning of a command for a program of another Debian release, which runs
-// with its own loader and libraries.
+// released returns the beginning of a command line for a program of another Debian release. The
+// program runs with its own loader and libraries.
 func released(t testing.TB, dir, name string) []string {
 	t.Helper()
 	loader := program(t, dir, "usr/lib64/ld-linux-*.so.*", "usr/lib/*-linux-gnu/ld-linux-*.so.*", "usr/lib/ld-linux-*.so.*")
@@ -133,7 +134,7 @@ func released(t testing.TB, dir, name string) []string {
 	return []string{loader, "--library-path", strings.Join(libraries, ":"), program(t, dir, name)}
 }
 
-// program returns the path of the first existing pattern below dir.
+// program returns the path of a program below dir. It uses the first pattern that matches a file.
 func program(t testing.TB, dir string, patterns ...string) string {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -174,7 +175,7 @@ func (d *Database) boot() {
 	}
 }
 
-// freeAddr returns an unused loopback address.
+// freeAddr returns an unused address on the loopback interface.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +186,7 @@ func freeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Port returns the port of Addr.
+// Port returns the port in Addr.
 func (d *Database) Port() string {
 	return portOf(d.Addr)
 }
@@ -195,7 +196,7 @@ func portOf(addr string) string {
 	return port
 }
 
-// Start starts the server again after [Database.Stop] or [Database.Kill], and waits until it
+// Start starts the server again after [Database.Stop] or [Database.Kill]. It waits until the server
 // answers.
 func (d *Database) Start() {
 	d.t.Helper()
@@ -204,8 +205,8 @@ func (d *Database) Start() {
 	}
 }
 
-// TryStart is Start for a program that can retry: after a crash, remaining parts of a server may
-// block it for a moment.
+// TryStart does the same for a program that can retry. After a crash, remaining parts of a server
+// may block its start for a moment.
 func (d *Database) TryStart() error { return d.start() }
 
 func (d *Database) start() error {
@@ -246,7 +247,7 @@ func (d *Database) Stop() {
 	d.end(d.stop)
 }
 
-// Kill ends the server at once, like a crash.
+// Kill kills the server, like a crash.
 func (d *Database) Kill() {
 	d.t.Helper()
 	d.end(syscall.SIGKILL)
@@ -259,10 +260,10 @@ func (d *Database) Restart() {
 	d.Start()
 }
 
-// Suspend suspends the server: connections stay open without answers.
+// Suspend suspends the server. Connections stay open, but there are no answers.
 func (d *Database) Suspend() { d.signal(syscall.SIGSTOP) }
 
-// Resume continues after [Database.Suspend].
+// Resume resumes the server after [Database.Suspend].
 func (d *Database) Resume() { d.signal(syscall.SIGCONT) }
 
 func (d *Database) signal(s syscall.Signal) {

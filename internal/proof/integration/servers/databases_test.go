@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// sqlSays queries one value of a database.
+// sqlSays returns a function that queries one value of a database.
 func sqlSays(driver, dsn string) func(t *testing.T, statement string) string {
 	return func(t *testing.T, statement string) string {
 		t.Helper()

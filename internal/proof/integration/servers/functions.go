@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// PythonFunction returns the command for a Lambda function in its working directory, such as
-// app.handler, with AWS's runtime client for Python and Powertools.
+// PythonFunction returns the command that runs a Lambda function in its working directory. handler
+// is its name, for example app.handler. It uses AWS's runtime client for Python and Powertools.
 func PythonFunction(t testing.TB, handler string) string {
 	t.Helper()
 	return "exec " + filepath.Join(fetched(t, "lambda-python"), "bin", "python") + " -B -m awslambdaric " + handler
 }
 
-// NodeFunction is [PythonFunction] for Node.js.
+// NodeFunction returns such a command for Node.js.
 func NodeFunction(t testing.TB, handler string) string {
 	t.Helper()
 	return "exec node " + filepath.Join(fetched(t, "lambda-node"), "node_modules", "aws-lambda-ric", "bin", "index.mjs") + " " + handler
 }
 
-// GoFunction builds the Lambda function in a folder, a separate module with AWS's runtime client
-// for Go, and returns its command.
+// GoFunction builds the Lambda function in a folder and returns its command. The folder is a
+// separate module with AWS's runtime client for Go.
 func GoFunction(t testing.TB, folder string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "function")

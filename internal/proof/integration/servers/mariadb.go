@@ -11,8 +11,8 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 )
 
-// MariaDB starts a MariaDB server with an empty database named weir. It writes its log to disk
-// without waiting for it.
+// MariaDB starts a MariaDB server with an empty database named weir. The server does not wait until
+// its log is on disk.
 func MariaDB(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")
@@ -25,7 +25,7 @@ func MariaDB(t testing.TB) *Database {
 		"--plugin-dir=" + d.Dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
 		"--innodb-flush-log-at-trx-commit=2", "--skip-name-resolve", "--innodb-use-native-aio=0"}, asRoot()...)
 
-	// This replaces mariadb-install-db, without its helper programs.
+	// This script replaces mariadb-install-db, without its helper programs.
 	var script strings.Builder
 	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\n")
 	for _, name := range []string{"mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"} {
@@ -56,7 +56,7 @@ func MariaDB(t testing.TB) *Database {
 	return d
 }
 
-// MySQLDSN returns the data source name of one of its databases.
+// MySQLDSN returns the data source name of one of the server's databases.
 func (d *Database) MySQLDSN(database string) string {
 	return "weir@tcp(" + d.Addr + ")/" + database + "?interpolateParams=true&timeout=5s"
 }

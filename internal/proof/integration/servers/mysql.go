@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// MySQL starts a MySQL server with an empty database named weir. It writes its logs to disk without
-// waiting for that.
+// MySQL starts a MySQL server with an empty database named weir. The server does not wait until its
+// logs are on disk.
 func MySQL(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "mysql")
@@ -41,7 +41,7 @@ func MySQL(t testing.TB) *Database {
 	return d
 }
 
-// asRoot allows MySQL and MariaDB to run as root.
+// asRoot returns the arguments that allow MySQL and MariaDB to run as root.
 func asRoot() []string {
 	if os.Geteuid() != 0 {
 		return nil

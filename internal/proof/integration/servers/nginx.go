@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Nginx starts nginx with the content of a server block, and returns its address. $dir in it is its
-// own folder with the given files.
+// Nginx starts nginx with the given content of a server block. In the block, $dir is replaced by
+// nginx's own folder, which contains the given files.
 func Nginx(t testing.TB, block string, files map[string]string) *Server {
 	t.Helper()
 	program := filepath.Join(fetched(t, "nginx"), "usr", "sbin", "nginx")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// OAuth2Proxy starts oauth2-proxy with a configuration. $addr in it is its address, and $dir its
-// own folder with the given files.
+// OAuth2Proxy starts oauth2-proxy with a configuration. In the configuration, $addr is replaced by
+// its address, and $dir by its own folder, which contains the given files.
 func OAuth2Proxy(t testing.TB, config string, files map[string]string) *Server {
 	t.Helper()
 	program := filepath.Join(fetched(t, "oauth2-proxy"), "oauth2-proxy")
@@ -26,7 +26,7 @@ func OAuth2Proxy(t testing.TB, config string, files map[string]string) *Server {
 	}
 	cmd := exec.Command(program, "--config", name)
 	cmd.Dir = dir
-	// its settings can also come from the environment
+	// Its settings can also come from the environment, so limit the environment.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	s := startAt(t, "oauth2-proxy", cmd, addr)
 	s.URL = "https://" + addr

@@ -11,8 +11,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// Postgres starts a PostgreSQL server with an empty database named weir. It does not sync to disk,
-// so it survives its own crash but not the machine's.
+// Postgres starts a PostgreSQL server with an empty database named weir. The server does not sync
+// to disk, so its data survives a crash of the server but not of the machine.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")
@@ -39,7 +39,7 @@ func Postgres(t testing.TB) *Database {
 	return d
 }
 
-// PostgresURL returns the data source name of one of its databases.
+// PostgresURL returns the data source name of one of the server's databases.
 func (d *Database) PostgresURL(database string) string {
 	return "postgres://weir@" + d.Addr + "/" + database + "?sslmode=disable&connect_timeout=5"
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Run allows a program that is not a test to start servers: f gets a replacement for a test, which
-// ends with all of its servers when f returns. The error is their failure. ctx does not interrupt
-// f; f must do that itself.
+// Run allows a program that is not a test to start servers. f receives a replacement for a test.
+// The replacement ends with all of its servers when f returns. The error reports their failure. The
+// end of ctx does not interrupt f; f must check it.
 func Run(ctx context.Context, f func(t testing.TB)) error {
 	p := &stand{}
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -79,7 +79,7 @@ func (p *stand) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skipf is called for servers that were not fetched, which a program needs.
+// Skipf fails: it is called if a server was not fetched, but the program needs it.
 func (p *stand) Skipf(format string, args ...any) { p.Fatalf(format, args...) }
 
 func (p *stand) Failed() bool {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Promtool returns a command of Prometheus' tool that checks and tests files.
+// Promtool returns a command line of promtool, Prometheus' tool that checks and tests files.
 func Promtool(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), filepath.Join(fetched(t, "prometheus"), "usr", "bin", "promtool"), args...)
 }
 
-// Prometheus starts Prometheus with a configuration. Files in it must have absolute paths.
+// Prometheus starts Prometheus with a configuration. Paths in the configuration must be absolute.
 func Prometheus(t testing.TB, config string) *Server {
 	t.Helper()
 	program := filepath.Join(fetched(t, "prometheus"), "usr", "bin", "prometheus")
@@ -26,7 +26,7 @@ func Prometheus(t testing.TB, config string) *Server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It does not report its port.
+	// Prometheus does not report its port, so choose one.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // Proxy is a proxy between clients and a server that can lose answers.
 type Proxy struct {
-	Addr string // where clients connect
+	Addr string // address for clients
 
 	mu    sync.Mutex
 	cut   func(toServer []byte) bool
@@ -17,7 +17,7 @@ type Proxy struct {
 	conns map[net.Conn]bool
 }
 
-// NewProxy forwards connections to a server's address until the test ends.
+// NewProxy starts a proxy that forwards connections to a server until the test ends.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,23 +51,25 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// CutAnswers cuts connections when the server's next answer has arrived here but not at the client,
-// if cut returns true for the client's data before it. nil ends that.
+// CutAnswers registers a function that selects answers to lose. cut receives the client's data. If
+// it returns true, the proxy waits for the server's next answer, and cuts the connection instead of
+// forwarding it. A nil function ends this.
 func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
 }
 
-// HoldAnswers keeps answers from clients forever, on open connections, if hold returns true for the
-// client's data before them, and all later answers. nil ends that for later data.
+// HoldAnswers registers a function that selects answers to hold back. hold receives the client's
+// data. If it returns true, the client never gets the answer to it nor any later answer, and the
+// connection stays open. A nil function ends this for later data.
 func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hold = hold
 }
 
-// CutAll ends all connections.
+// CutAll cuts all connections.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +86,8 @@ func (p *Proxy) forward(client, server net.Conn) {
 		delete(p.conns, server)
 	}()
 	var lose sync.Mutex
-	lost := false // the answer to the last data
-	held := false // … and the connection stays open
+	lost := false // lose the answer to the last data
+	held := false // lose the answer, and keep the connection open
 	var up sync.WaitGroup
 	up.Go(func() {
 		defer server.Close()
@@ -124,7 +126,7 @@ func (p *Proxy) forward(client, server net.Conn) {
 			break
 		}
 	}
-	// The client's data was processed: end the server's side without a reset.
+	// The server has processed the client's data. End the connection to the server without a reset.
 	client.Close()
 	_, _ = io.Copy(io.Discard, server)
 	up.Wait()

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisKind starts a server with the Redis protocol that logs every write to a file before it
-// answers. More settings may be given, as on its command line: "--appendonly", "no".
+// RedisKind starts a server with the Redis protocol. The server logs every write to a file before
+// it answers. settings contains more settings in the form of its command line, for example
+// "--appendonly", "no".
 type RedisKind func(t testing.TB, settings ...string) *Database
 
 // Redis starts a Redis server.
@@ -63,7 +64,7 @@ func redisClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, ContextTimeoutEnabled: true, MaxRetries: -1})
 }
 
-// ask sends a command that must succeed.
+// ask sends a command that must succeed, and returns the answer.
 func (d *Database) ask(command ...any) any {
 	d.t.Helper()
 	c := redisClient(d.Addr)
@@ -75,7 +76,8 @@ func (d *Database) ask(command ...any) any {
 	return answer
 }
 
-// until repeats a command until its answer, as text, is satisfactory.
+// until repeats a command until its answer satisfies a condition. The condition receives the answer
+// as text.
 func (d *Database) until(what string, satisfies func(string) bool, command ...any) {
 	d.t.Helper()
 	every := time.NewTicker(healthEvery)

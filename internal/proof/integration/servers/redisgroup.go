@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// slots is the number of slots of a cluster.
+// slots is the number of slots in a cluster.
 const slots = 16384
 
 // RedisCluster is a cluster of Redis servers.
 type RedisCluster struct {
-	Masters  []*Database // initially
+	Masters  []*Database // masters at the start
 	Replicas []*Database // Replicas[i] follows Masters[i]; may be empty
 }
 
-// NewRedisCluster starts a cluster whose masters share all slots, optionally with a replica each.
-// timeout is how long a server may be silent before the others declare it dead.
+// NewRedisCluster starts a cluster. The masters share all slots. If replicated is true, each has a
+// replica. timeout is how long a server may be silent before the others declare it dead.
 func NewRedisCluster(t testing.TB, start RedisKind, masters int, replicated bool, timeout time.Duration, settings ...string) *RedisCluster {
 	t.Helper()
 	settings = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10),
@@ -62,7 +62,7 @@ func (c *RedisCluster) Servers() []*Database {
 	return append(append([]*Database{}, c.Masters...), c.Replicas...)
 }
 
-// Addrs returns the addresses of the servers.
+// Addrs returns the addresses of all servers.
 func (c *RedisCluster) Addrs() []string { return addrs(c.Servers()) }
 
 func addrs(all []*Database) []string {
@@ -73,8 +73,8 @@ func addrs(all []*Database) []string {
 	return addrs
 }
 
-// Settle waits until the cluster is complete: every slot has its master, and every replica has all
-// of its master's data.
+// Settle waits until the cluster is complete: every slot has a master, and every replica has all
+// data of its master.
 func (c *RedisCluster) Settle() {
 	for _, d := range c.Servers() {
 		d.until("whole", func(info string) bool { return strings.Contains(info, "cluster_state:ok") }, "CLUSTER", "INFO")
@@ -82,7 +82,7 @@ func (c *RedisCluster) Settle() {
 	}
 }
 
-// inStep checks a server's report about replication.
+// inStep checks what a server reports about replication.
 func (c *RedisCluster) inStep(info string) bool {
 	if strings.Contains(info, "role:master") {
 		return len(c.Replicas) == 0 || strings.Contains(info, "state=online")
@@ -114,8 +114,8 @@ func (c *RedisCluster) Owner(key string) *Database {
 	return nil
 }
 
-// Failover kills the master of a key, waits until its replica has taken over, and restarts it as a
-// replica.
+// Failover kills the master of a key and waits until its replica has taken over. It then restarts
+// the killed server as a replica.
 func (c *RedisCluster) Failover(key string) {
 	old, other := c.Owner(key), (*Database)(nil)
 	for i, m := range c.Masters {
@@ -132,7 +132,7 @@ func (c *RedisCluster) Failover(key string) {
 	c.Settle()
 }
 
-// Move moves the slot of a key to another master, with all its keys. meanwhile is called at each
+// Move moves the slot of a key to another master, with all its keys. It calls meanwhile at each
 // step.
 func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string)) {
 	from := c.Owner(key)
@@ -154,16 +154,16 @@ func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string
 	from.ask("CLUSTER", "SETSLOT", slot, "NODE", toID)
 }
 
-// RedisSentinels are servers that watch over a primary and its replica, and put the replica in its
-// place when it is gone.
+// RedisSentinels contains the sentinels that watch a primary and its replica. If the primary fails,
+// they promote the replica.
 type RedisSentinels struct {
-	Name      string // of the watched group
+	Name      string // name of the watched group
 	Sentinels []*Database
 	both      []*Database
 }
 
-// NewRedisSentinels starts a primary, its replica, and three sentinels, which declare a server dead
-// after this silence.
+// NewRedisSentinels starts a primary, its replica, and three sentinels. The sentinels declare a
+// server dead after it was silent for the given time.
 func NewRedisSentinels(t testing.TB, start RedisKind, silent time.Duration, settings ...string) *RedisSentinels {
 	t.Helper()
 	s := &RedisSentinels{Name: "weir", both: []*Database{start(t, settings...), start(t, settings...)}}
@@ -187,7 +187,7 @@ func sentinel(t testing.TB, watched *Database, name string, silent time.Duration
 	like := watched.command()
 	d.command = func() *exec.Cmd {
 		program := like.Args[:slices.Index(like.Args, "--bind")]
-		config := filepath.Join(d.Dir, "sentinel-"+d.Port()+".conf") // the sentinel writes to it
+		config := filepath.Join(d.Dir, "sentinel-"+d.Port()+".conf") // the sentinel writes to this file
 		if _, err := os.Stat(config); err != nil {
 			text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\n"+
 				"sentinel failover-timeout %s 5000\n", d.Port(), d.Dir, name, watched.Port(), name, silent.Milliseconds(), name)
@@ -207,7 +207,7 @@ func sentinel(t testing.TB, watched *Database, name string, silent time.Duration
 // Addrs returns the addresses of the sentinels.
 func (s *RedisSentinels) Addrs() []string { return addrs(s.Sentinels) }
 
-// Primary returns the sentinels' primary.
+// Primary returns the server that the sentinels report as the primary.
 func (s *RedisSentinels) Primary() *Database {
 	port := s.Sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name).([]any)[1]
 	for _, d := range s.both {
@@ -219,7 +219,7 @@ func (s *RedisSentinels) Primary() *Database {
 	return nil
 }
 
-// Other returns the server that is not d.
+// Other returns the other one of the two servers.
 func (s *RedisSentinels) Other(d *Database) *Database {
 	if d == s.both[0] {
 		return s.both[1]
@@ -227,7 +227,7 @@ func (s *RedisSentinels) Other(d *Database) *Database {
 	return s.both[0]
 }
 
-// Promoted waits until the sentinels have promoted a server.
+// Promoted waits until all sentinels report that a server was promoted.
 func (s *RedisSentinels) Promoted(d *Database) {
 	for _, sentinel := range s.Sentinels {
 		sentinel.until("of the new primary", func(said string) bool { return strings.Contains(said, d.Port()) },
@@ -235,7 +235,8 @@ func (s *RedisSentinels) Promoted(d *Database) {
 	}
 }
 
-// Failover kills the primary, waits until the replica is promoted, and restarts it as a replica.
+// Failover kills the primary and waits until the replica is promoted. It then restarts the killed
+// server as a replica.
 func (s *RedisSentinels) Failover() {
 	old := s.Primary()
 	old.Kill()
@@ -244,7 +245,7 @@ func (s *RedisSentinels) Failover() {
 	s.Settle()
 }
 
-// Settle waits until one of the two follows the other.
+// Settle waits until one of the two servers follows the other.
 func (s *RedisSentinels) Settle() {
 	following := func(info string) bool {
 		return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up") ||

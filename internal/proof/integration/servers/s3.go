@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Bucket is the bucket of [S3].
+// Bucket is the name of the bucket that [S3] creates.
 const Bucket = "weir"
 
-// S3 starts versitygw, an S3 server over a folder of files, with one bucket.
+// S3 starts versitygw, an S3 server that stores files in a folder, with one bucket.
 func S3(t testing.TB) *Database {
 	t.Helper()
 	server := filepath.Join(fetched(t, "versitygw"), "versitygw")
@@ -27,7 +27,7 @@ func S3(t testing.TB) *Database {
 		}
 	}
 	d.command = func() *exec.Cmd {
-		// metadata in separate files, for file systems without attributes
+		// Keep the metadata in separate files, for file systems without extended attributes.
 		cmd := exec.Command(server, "--quiet", "--keep-alive", "--port", d.Addr, "--access", AccessKeyID, "--secret", SecretAccessKey, "--region", Region,
 			"posix", "--sidecar", about, files)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.Dir}

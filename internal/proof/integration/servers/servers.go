@@ -1,6 +1,6 @@
-// Package servers starts third-party Kinesis servers and databases, for tests.
-// scripts/fetch-servers.sh fetches them; each runs on a free port of 127.0.0.1 and ends with the
-// test that started it, or with its process.
+// Package servers starts third-party Kinesis servers and databases for tests.
+// scripts/fetch-servers.sh fetches the servers. Each server runs on a free port of 127.0.0.1. It
+// ends with the test that started it, or with the test's process.
 package servers
 
 import (
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Require is the environment variable with which a test fails, instead of being skipped, if its
-// server was not fetched.
+// Require is the environment variable that makes a test fail if its server was not fetched. Without
+// it, the test is skipped.
 const Require = "WEIR_INTEGRATION"
 
 // Server is one running server.
@@ -32,7 +32,7 @@ type Server struct {
 	kill func()
 }
 
-// Kill ends the server at once, like a crash, and returns when it is gone.
+// Kill kills the server, like a crash. It returns when the process is gone.
 func (s *Server) Kill() { s.kill() }
 
 const (
@@ -40,15 +40,15 @@ const (
 	healthEvery = 20 * time.Millisecond
 )
 
-// DynamoDBLocal starts Amazon's own DynamoDB Local, in memory. Its bugs are listed in its launcher,
-// scripts/servers/LoopbackDynamoDB.java.
+// DynamoDBLocal starts Amazon's own DynamoDB Local, in memory. Its launcher,
+// scripts/servers/LoopbackDynamoDB.java, lists its bugs.
 func DynamoDBLocal(t testing.TB) *Server {
 	t.Helper()
 	return dynamoDBLocal(t)
 }
 
-// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where a later instance finds
-// them.
+// DynamoDBLocalOn starts DynamoDB Local with its tables in a directory, where a later instance
+// finds them.
 func DynamoDBLocalOn(t testing.TB, dir string) *Server {
 	t.Helper()
 	return dynamoDBLocal(t, dir)
@@ -62,30 +62,30 @@ func dynamoDBLocal(t testing.TB, place ...string) *Server {
 	return start(t, "DynamoDB Local", cmd, "8000", "/")
 }
 
-// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It has no transactions, does not
-// return the item when a condition fails, and drops indexes that UpdateTable adds.
+// Dynalite starts dynalite from npm, a DynamoDB server in JavaScript. It has no transactions. It
+// does not return the item when a condition fails. It drops indexes that UpdateTable adds.
 func Dynalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "dynalite", node(t, "dynalite/cli.js", "--createTableMs", "50"), "4567", "/")
 }
 
-// Kinesalite starts npm's kinesalite. It is old but fast: polling, split, merge, validation. It
-// does not support stream ARNs, ignores ShardFilter, returns no ChildShards, and ends a closed
-// shard with an empty page.
+// Kinesalite starts kinesalite from npm. It is old but fast. It supports polling, splits, merges
+// and validation. It does not support stream ARNs, ignores ShardFilter, returns no ChildShards, and
+// ends a closed shard with an empty page.
 func Kinesalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "kinesalite", node(t, "kinesalite/cli.js",
 		"--createStreamMs", "50", "--deleteStreamMs", "50", "--updateStreamMs", "50", "--shardLimit", "100"), "4567", "/")
 }
 
-// KinesisLocal starts npm's kinesis-local (kinesis-mock). Use HTTP/1.1 with it. The last page of a
-// closed shard has records, no next iterator and ChildShards all at once; a closed shard's
-// EndingSequenceNumber lies before its first.
+// KinesisLocal starts kinesis-local from npm (kinesis-mock). Use HTTP/1.1 with it. The last page of
+// a closed shard has records and ChildShards, but no next iterator. The EndingSequenceNumber of a
+// closed shard is before its first sequence number.
 func KinesisLocal(t testing.TB) *Server {
 	t.Helper()
 	cmd := node(t, "kinesis-local/main.js")
 	cmd.Env = append(cmd.Env,
-		// Otherwise it looks for this file in the working directory.
+		// Otherwise the server searches this file in the working directory.
 		"KINESIS_MOCK_CERT_PATH="+filepath.Join(fetched(t, "npm"), "node_modules", "kinesis-local", "server.json"),
 		"CREATE_STREAM_DURATION=50ms", "DELETE_STREAM_DURATION=50ms", "SPLIT_SHARD_DURATION=50ms", "MERGE_SHARDS_DURATION=50ms",
 		"UPDATE_SHARD_COUNT_DURATION=50ms", "LOG_LEVEL=ERROR", "SHARD_LIMIT=100")
@@ -101,8 +101,8 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Java returns a command that runs one of the programs of the java tests with the KCL and the KPL.
-// It only trusts the certificate in pem.
+// Java returns a command that runs one of the programs of the Java tests, with the KCL and the KPL.
+// The program trusts only the certificate in pem.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "java")
@@ -118,7 +118,7 @@ func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 }
 
 // Python returns a command that runs a Python file with the fetched packages, boto3 and the AWS
-// CLI, without the environment variables of the AWS SDK.
+// CLI. It removes the environment variables of the AWS SDK.
 func Python(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "python")
@@ -131,7 +131,7 @@ func Python(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// node returns a command that runs a server from npm, on loopback.
+// node returns a command that runs a server from npm on the loopback interface.
 func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "npm")
@@ -141,8 +141,8 @@ func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// fetched returns the folder of a fetched package. Without it the test is skipped, or fails if
-// skipping is not allowed.
+// fetched returns the folder of a fetched package. If the package was not fetched, the test is
+// skipped. It fails if skipping is not allowed.
 func fetched(t testing.TB, name string) string {
 	t.Helper()
 	deps := os.Getenv("WEIR_DEPS")
@@ -166,7 +166,7 @@ func fetched(t testing.TB, name string) string {
 	return dir
 }
 
-// root returns the repository's folder.
+// root returns the folder of the repository.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -185,12 +185,12 @@ func root(t testing.TB) string {
 	}
 }
 
-// start runs a server until the test ends. The launchers print the actual port for the server's
-// default port.
+// start runs a server until the test ends. The launchers print the actual port in place of the
+// server's default port.
 func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Server {
 	t.Helper()
 	cmd.Dir = t.TempDir()
-	stdin, err := cmd.StdinPipe() // the server ends with it if this process is killed
+	stdin, err := cmd.StdinPipe() // the server ends with its standard input, if this process is killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 		_, _ = io.Copy(io.Discard, stdout)
 		if err := cmd.Wait(); !stopping.Load() {
 			t.Errorf("%s ended in the middle of the test (%v): %s", name, err, said.String())
-			// in case the test hangs because of it
+			// Print this too, in case the test hangs because of it.
 			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String())
 		}
 	}()
@@ -268,7 +268,7 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 	}
 }
 
-// startAt runs a server until the test ends, and waits until it listens at an address.
+// startAt runs a server until the test ends. It waits until the server listens at an address.
 func startAt(t testing.TB, name string, cmd *exec.Cmd, addr string) *Server {
 	t.Helper()
 	cmd.SysProcAttr = attributes(nil)
@@ -311,7 +311,7 @@ func startAt(t testing.TB, name string, cmd *exec.Cmd, addr string) *Server {
 	}
 }
 
-// tail keeps the end of a server's output.
+// tail keeps the last part of a server's output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -13,14 +13,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// SQS starts ElasticMQ, an SQS server, in memory and without a queue. It accepts any key pair, and
-// messages up to 1 MiB with any MaximumMessageSize of a queue.
+// SQS starts ElasticMQ, an SQS server in memory, without a queue. It accepts any pair of keys. It
+// accepts messages up to 1 MiB, whatever the MaximumMessageSize of a queue is.
 func SQS(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "elasticmq")
 	d := newDatabase(t, "SQS", false)
 	d.command = func() *exec.Cmd {
-		// Its queues' URLs begin with the node's address.
+		// The URLs of its queues begin with the address of the node.
 		cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 			"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+d.Port(),
 			"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+d.Port(), "-Drest-stats.enabled=false",
@@ -39,7 +39,7 @@ func SQS(t testing.TB) *Database {
 	return d
 }
 
-// SQSClient returns a client for a server. It keeps no connection.
+// SQSClient returns a client for a server. The client keeps no connections.
 func SQSClient(addr string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region: Region, BaseEndpoint: aws.String("http://" + addr),
@@ -50,7 +50,7 @@ func SQSClient(addr string) *sqs.Client {
 	})
 }
 
-// SQSQueue creates a queue with attributes, and returns its URL.
+// SQSQueue creates a queue with the given attributes and returns its URL.
 func SQSQueue(t testing.TB, client *sqs.Client, name string, attributes map[string]string) string {
 	t.Helper()
 	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})

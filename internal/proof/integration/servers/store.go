@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// The kinds of store of OpenStore. Besides the kind, a process only needs a place: a path, a data
-// source name, a URL.
+// The kinds of store for OpenStore. Besides the kind, a process needs only a place: a path, a data
+// source name, or a URL.
 const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"
@@ -24,7 +24,7 @@ const (
 	RedisStore    = "Redis" // or Valkey
 )
 
-// OpenStore opens the store of a kind at a place.
+// OpenStore opens the store of the given kind at a place.
 func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 	switch kind {
 	case DynamoDBStore:

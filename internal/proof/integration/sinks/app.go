@@ -22,13 +22,13 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// app is an application with its effects in a database.
+// app is an application whose effects are in a database.
 type app struct {
 	t    *testing.T
 	srv  *kinesistest.Server
 	db   *sql.DB
 	sink *sqlsink.Sink
-	put  map[string]int // by key
+	put  map[string]int // number of records by key
 	all  int
 }
 
@@ -39,7 +39,7 @@ func newApp(t *testing.T, p Place, shards int) *app {
 	return a
 }
 
-// more puts n records under each of some keys.
+// more puts n records for each of some keys.
 func (a *app) more(n int) {
 	for range n {
 		for k := range 4 {
@@ -51,7 +51,8 @@ func (a *app) more(n int) {
 	}
 }
 
-// worker runs a worker until the test ends. Its errors go to end; with nil it must end without one.
+// worker runs a worker until the test ends. end receives the worker's error. If end is nil, the
+// worker must end without an error.
 func (a *app) worker(store lease.Store, o weir.Options, f sqlsink.Func, end func(error)) *weirtest.Running {
 	o.App, o.Stream = "billing", stream
 	o.BeatInterval, o.FailoverAfter, o.IdleInterval, o.RetryMin, o.RetryMax = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond, time.Millisecond, 20*time.Millisecond
@@ -70,8 +71,8 @@ func (a *app) worker(store lease.Store, o weir.Options, f sqlsink.Func, end func
 	})
 }
 
-// applied waits until there are as many effects as records, and checks that each record has one, in
-// the order of each key.
+// applied waits until there are as many effects as records. It checks that each record has one
+// effect, and that the effects of each key are in order.
 func (a *app) applied() {
 	a.t.Helper()
 	eventually(a.t, "each record has its effect", func() bool { return len(effects(a.t, a.db)) >= a.all })
@@ -94,7 +95,7 @@ func (a *app) judge() {
 	}
 }
 
-// moody is apply, but every third call fails before or after it.
+// moody returns a function like apply that fails at every third call, before or after the effect.
 func moody() sqlsink.Func {
 	var mu sync.Mutex
 	n := 0
@@ -217,7 +218,7 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 	w.Stop()
 
-	// During the run of a worker, which must then be restarted.
+	// Change the rows while a worker is running. The worker must then be restarted.
 	ended := make(chan error, 1)
 	a.worker(store, weir.Options{Batch: 3}, apply, func(err error) { ended <- err })
 	a.more(1)
@@ -231,8 +232,8 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 }
 
-// recreated: positions in shards of a deleted stream are invalid in those of a stream with the same
-// name.
+// madeAnew tests a stream that is deleted and created again. Positions in shards of the old stream
+// are invalid for shards of the new one.
 func madeAnew(t *testing.T, p Place) {
 	a := newApp(t, p, 1)
 	a.more(5)
@@ -240,7 +241,7 @@ func madeAnew(t *testing.T, p Place) {
 	a.applied()
 	w.Stop()
 	a.srv.DeleteStream(stream)
-	deleted := time.Now() // sequence numbers contain the second of their shard's creation
+	deleted := time.Now() // sequence numbers contain the second in which their shard was created
 	eventually(t, "that is some seconds ago", func() bool { return time.Since(deleted) > 2*time.Second })
 	a.srv.CreateStream(stream, 1)
 	a.more(5)
@@ -310,7 +311,7 @@ func givenUp(t *testing.T, p Place) {
 				w.Stop()
 			}
 			want(t, a.db, "1 2 3 4")
-			// The last one was given up, and the sink only knows that with Letters.
+			// The last record was dead-lettered. The sink knows that only with Letters.
 			if want := map[bool]int{true: 2, false: 3}[wrap]; letters != want {
 				t.Errorf("%d letters, want %d", letters, want)
 			}

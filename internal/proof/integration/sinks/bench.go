@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bench measures the cost of the position: batches that a sink applies, and the same inserts in
-// transactions without one.
+// Bench measures the cost of the position. It compares batches that a sink applies with the same
+// inserts in transactions without a position.
 func Bench(b *testing.B, p Place) {
 	for _, size := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(size, " records"), func(b *testing.B) {
@@ -16,7 +16,7 @@ func Bench(b *testing.B, p Place) {
 			h := term(b, s, 1, apply)
 			ctx, number := b.Context(), 1
 			var with, without []time.Duration
-			for b.Loop() { // in turns, under the same load
+			for b.Loop() { // both alternately, under the same load
 				batch := batch(1, number, number+size-1)
 				number += size
 				began := time.Now()
@@ -46,7 +46,7 @@ func Bench(b *testing.B, p Place) {
 	}
 }
 
-// median is the value least affected by other load.
+// median returns the median, the value that other load affects least.
 func median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]

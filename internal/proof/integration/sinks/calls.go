@@ -40,7 +40,7 @@ func skips(t *testing.T, p Place) {
 	at(weir.Oldest)
 	handle(t, h, batch(1, 1, 3), nil)
 	handle(t, h, batch(1, 1, 3), nil)
-	handle(t, h, batch(1, 2, 5), nil) // cut differently
+	handle(t, h, batch(1, 2, 5), nil) // divided differently
 	at(records(5, 5)[0].Position())
 	h = term(t, s, 2, note)
 	handle(t, h, batch(2, 4, 4), nil)
@@ -50,13 +50,13 @@ func skips(t *testing.T, p Place) {
 	handle(t, h, last, nil)
 	at(shard.End)
 	want(t, db, "1 2 3 4 5 6")
-	// All records are handled again because the leases were lost.
+	// The leases were lost, so all records are handled again.
 	h = term(t, s, 3, note)
 	handle(t, h, batch(3, 1, 5), nil)
 	last.Epoch = 3
 	handle(t, h, last, nil)
 	at(shard.End)
-	// An end without records, of a shard with records and of one without.
+	// The end without records is tested for a shard with earlier records, and for one without.
 	for i, id := range []string{shardID, "shardId-000000000001"} {
 		other := p.sink(t, db, sqlsink.Options{App: "other"})
 		h, err := other.Handlers(note).Open(t.Context(), weir.Term{Stream: stream, Shard: id, Epoch: 1, From: weir.Oldest})
@@ -73,7 +73,7 @@ func skips(t *testing.T, p Place) {
 			t.Errorf("after its end %s is at %q, %v", id, got, err)
 		}
 	}
-	// A recreated stream of the same name has later records in a shard of the same name.
+	// In a recreated stream of the same name, a shard of the same name has later records.
 	h = term(t, s, 4, note)
 	handle(t, h, batch(4, 8, 9), nil)
 	at(records(9, 9)[0].Position())
@@ -121,7 +121,7 @@ func fails(t *testing.T, p Place) {
 			if p.Dialect == sqlsink.Postgres {
 				return nil // the transaction is aborted, and COMMIT reports that
 			}
-			return errOops // in other databases it continues, as the function decides
+			return errOops // in other databases the transaction continues, as the function decides
 		}, nil},
 		"its context ends":               {func(context.Context, *sql.Tx, *weir.Batch) error { cancel(errOops); return nil }, errOops},
 		"a record that is none of these": {func(context.Context, *sql.Tx, *weir.Batch) error { return weir.FailedAt(records(9, 9)[0], errOops) }, errOops},
@@ -149,7 +149,7 @@ func fails(t *testing.T, p Place) {
 			t.Errorf("%s: it names a record, and what is before that was rolled back", name)
 		}
 		want(t, db, "")
-		// database/sql rolls back concurrently with the end of the context
+		// database/sql rolls back concurrently with the end of the context.
 		eventually(t, name+": the connection is given back", func() bool { return db.Stats().InUse == 0 })
 		if ctx.Err() != nil {
 			ctx, cancel = context.WithCancelCause(t.Context())
@@ -160,7 +160,7 @@ func fails(t *testing.T, p Place) {
 	want(t, db, "1 2 3")
 }
 
-// failsAt: weir considers all records before the failed one done.
+// failsAt tests errors that name a record. weir counts all records before the named one as done.
 func failsAt(t *testing.T, p Place) {
 	db, s := p.ready(t)
 	bad := map[string]bool{"3": true, "5": true}
@@ -168,7 +168,7 @@ func failsAt(t *testing.T, p Place) {
 		var err error
 		for i, r := range b.Records {
 			if bad[string(r.Data)] {
-				// 5 is named first, but 3 is earlier
+				// 5 is named first, but 3 comes earlier.
 				err = errors.Join(weir.FailedAt(r, errOops), err)
 			} else if err == nil {
 				one := *b
@@ -178,7 +178,7 @@ func failsAt(t *testing.T, p Place) {
 				}
 			}
 		}
-		clear(b.Records) // the function may modify them
+		clear(b.Records) // the function may modify the records
 		return err
 	})
 	named := func(err error, number string) {
@@ -193,7 +193,7 @@ func failsAt(t *testing.T, p Place) {
 	want(t, db, "1 2")
 	last.Records = records(3, 6)
 	named(h.Handle(t.Context(), last), "3")
-	last.Records = records(4, 6) // 3 was given up
+	last.Records = records(4, 6) // 3 was dead-lettered
 	named(h.Handle(t.Context(), last), "5")
 	want(t, db, "1 2 4")
 	last.Records = records(6, 6)
@@ -263,7 +263,7 @@ func late(t *testing.T, p Place) {
 		}
 	}
 	handle(t, term(t, s, 1, apply), batch(1, 1, 5), nil)
-	handle(t, next, batch(5, 5, 6), nil) // a worker that continues anyway doubles nothing
+	handle(t, next, batch(5, 5, 6), nil) // a worker that continues anyway duplicates nothing
 	want(t, db, "1 2 3 4 5 6")
 	if n := s.Counts().Fenced; n != 4 {
 		t.Errorf("%d calls were refused", n)
@@ -290,7 +290,7 @@ func underfoot(t *testing.T, p Place) {
 		exec(t, db, "DELETE FROM effects")
 		exec(t, db, "DELETE FROM "+table)
 	}
-	// Between weir's query and the beginning of the term.
+	// Handle a batch between weir's query and the beginning of the term.
 	handle(t, term(t, s, 1, apply), batch(1, 1, 3), nil)
 	at, err := s.Position(t.Context(), stream, shardID)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// disturbance is a set of faults of one writer's transactions.
+// disturbance contains the faults of one writer's transactions.
 type disturbance struct {
 	cut      func() // cuts all connections to the server
-	unlocked bool   // rows are read without locking them
+	unlocked bool   // rows are read without a lock
 	apart    bool   // positions are written after the commit
 
 	mu  sync.Mutex
@@ -25,14 +25,14 @@ type disturbance struct {
 // once returns true once in n times.
 func (d *disturbance) once(n int) bool { return d.upTo(n) == 1 }
 
-// upTo returns a number from 1 to n.
+// upTo returns a random number from 1 to n.
 func (d *disturbance) upTo(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return 1 + d.rng.IntN(n)
 }
 
-// disturbed opens a database with disturbed transactions, until the test ends.
+// disturbed opens a database whose transactions are disturbed, until the test ends.
 func disturbed(t testing.TB, name, dsn string, d *disturbance) *sql.DB {
 	t.Helper()
 	plain, err := sql.Open(name, dsn)
@@ -76,11 +76,11 @@ func (c connector) connect(ctx context.Context) (driver.Conn, error) {
 type conn struct {
 	driver.Conn
 	with *disturbance
-	late sync.WaitGroup // commits that land after they were reported as failed
+	late sync.WaitGroup // commits that take effect after they were reported as failed
 	lost bool
-	tx   *transaction // the last one
+	tx   *transaction // the last transaction
 
-	// the position that the control saves after the commit
+	// The statement with the position that the control writes after the commit.
 	query string
 	args  []driver.NamedValue
 }
@@ -154,7 +154,7 @@ type transaction struct {
 	over bool
 }
 
-// Rollback of a committed transaction: database/sql calls it if COMMIT was a statement.
+// Rollback may follow a commit: database/sql calls it if COMMIT was a statement.
 func (t *transaction) Rollback() error {
 	if t.on.late.Wait(); t.over {
 		return nil
@@ -166,7 +166,7 @@ func (t *transaction) Commit() error {
 	c := t.on
 	t.over = true
 	if c.query == "" && !c.with.apart && c.with.once(40) {
-		go c.with.cut() // during it, or not
+		go c.with.cut() // during the commit, or not
 		return t.Tx.Commit()
 	}
 	switch c.with.upTo(9) {
@@ -176,12 +176,12 @@ func (t *transaction) Commit() error {
 	case 2: // its answer is lost
 		c.lost = true
 		return errors.Join(errLost, t.Tx.Commit())
-	case 3: // it lands later
+	case 3: // it takes effect later
 		c.lost = true
 		pause := time.Duration(c.with.upTo(5000)) * time.Microsecond
 		c.late.Go(func() {
 			time.Sleep(pause)
-			_ = t.Tx.Commit() // there is no caller any more
+			_ = t.Tx.Commit() // no caller waits for it any more
 		})
 		return errLost
 	}

@@ -18,9 +18,9 @@ import (
 
 const fireWriters = 4
 
-// underFire lets four writers, each of which considers itself the owner, apply the same records of
-// one shard, in different batches, while one commit in three is disturbed: it does not arrive, its
-// answer is lost, it lands after the writer got an error, or connections are cut.
+// underFire lets four writers apply the same records of one shard, in different batches. Each of
+// them believes that it owns the shard. One in three commits is disturbed. It does not arrive, its
+// answer is lost, it takes effect after the writer received an error, or connections are cut.
 func underFire(t *testing.T, p Place) {
 	n := 6000
 	if p.Full || p.Addr == "" {
@@ -33,11 +33,12 @@ func underFire(t *testing.T, p Place) {
 		name   string
 		epochs bool // owners have different epochs, and return with higher ones
 		change func(*disturbance)
-		once   bool // each record has its effect once
+		once   bool // each record must take effect once
 	}{
 		{"as it is", false, func(*disturbance) {}, true},
 		{"with epochs", true, func(*disturbance) {}, true},
-		// These must fail: a test that cannot detect a double effect proves nothing.
+		// The following cases must fail. A test that cannot detect a duplicate effect proves
+		// nothing.
 		{"control: the row is read without a lock", false, func(d *disturbance) { d.unlocked = true }, false},
 		{"control: the position is saved after the commit", false, func(d *disturbance) { d.apart = true }, false},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// killed runs worker processes that apply records, and kills them with SIGKILL meanwhile.
+// killed runs worker processes that apply records, and kills them with SIGKILL in the meantime.
 func killed(t *testing.T, p Place) {
 	if testing.Short() {
 		t.Skip("it waits for failovers")

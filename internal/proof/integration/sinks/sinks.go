@@ -1,5 +1,5 @@
-// Package sinks contains the tests of sqlsink for all databases: the guarantees are the same, and
-// only details of SQL differ.
+// Package sinks contains the tests of sqlsink for all databases. The guarantees are the same for
+// all, and only details of SQL differ.
 package sinks
 
 import (
@@ -18,21 +18,22 @@ import (
 
 // Place is a kind of database.
 type Place struct {
-	Driver  string // its name in database/sql
+	Driver  string // name of the driver in database/sql
 	Dialect sqlsink.Dialect
-	// Fresh creates an empty database, and returns its data source name.
+	// Fresh creates an empty database and returns its data source name.
 	Fresh func(t testing.TB) string
-	// Addr is the server's address, "" without a server.
+	// Addr is the address of the server. It is "" if there is no server.
 	Addr string
-	// Serial is the column type that orders rows by insertion.
+	// Serial is the type of a column that orders rows by insertion.
 	Serial string
-	// Store is the kind of [servers.OpenStore] that the database also supports, "" for another.
+	// Store is the kind for [servers.OpenStore], if the database can also be a store. Otherwise it
+	// is "".
 	Store string
-	// Idle means that the database rolls back abandoned transactions, if IdleDSN is added to the
+	// Idle means that the database rolls back abandoned transactions if IdleDSN is added to the
 	// data source name.
 	Idle    bool
 	IdleDSN string
-	Full    bool // the sizes of the documentation
+	Full    bool // use the sizes of the documentation
 }
 
 // Run runs the tests for every database.
@@ -83,7 +84,7 @@ func (p Place) open(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// sink returns a sink on a database.
+// sink returns a sink for a database.
 func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 	t.Helper()
 	o.Dialect = p.Dialect
@@ -97,7 +98,7 @@ func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 	return s
 }
 
-// ready returns a new database with its tables, and a sink on it.
+// ready returns a new database with its tables, and a sink for it.
 func (p Place) ready(t testing.TB) (*sql.DB, *sqlsink.Sink) {
 	t.Helper()
 	return p.readyAt(t, p.Fresh(t))
@@ -110,7 +111,7 @@ func (p Place) readyAt(t testing.TB, dsn string) (*sql.DB, *sqlsink.Sink) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// Without a unique key, a double effect is two rows.
+	// There is no unique key, so a duplicate effect is two rows.
 	exec(t, db, "CREATE TABLE effects (id "+p.Serial+", shard VARCHAR(100), what VARCHAR(200))")
 	return db, s
 }
@@ -122,7 +123,7 @@ func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// apply inserts a row for each record. Records of tests have no quotes or backslashes.
+// apply inserts a row for each record. The records of the tests contain no quotes or backslashes.
 func apply(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 	if len(b.Records) == 0 {
 		return nil
@@ -156,7 +157,7 @@ func effects(t testing.TB, db *sql.DB) (all []string) {
 	return all
 }
 
-// want compares the effects.
+// want compares the effects with the wanted ones.
 func want(t testing.TB, db *sql.DB, all string) {
 	t.Helper()
 	if got := strings.Join(effects(t, db), " "); got != all {
@@ -174,12 +175,12 @@ func records(from, to int) (all []weir.Record) {
 	return all
 }
 
-// batch returns a batch of these records.
+// batch returns a batch with these records.
 func batch(epoch uint64, from, to int) *weir.Batch {
 	return &weir.Batch{Stream: stream, Shard: shardID, Epoch: epoch, Records: records(from, to), Attempt: 1}
 }
 
-// term begins a term at an epoch, at the sink's position.
+// term begins a term with the given epoch, at the sink's position.
 func term(t testing.TB, s *sqlsink.Sink, epoch uint64, f sqlsink.Func) weir.ShardHandler {
 	t.Helper()
 	h, err := tryTerm(t.Context(), s, epoch, f)
@@ -201,7 +202,7 @@ func tryTerm(ctx context.Context, s *sqlsink.Sink, epoch uint64, f sqlsink.Func)
 	return handlers.Open(ctx, weir.Term{Stream: stream, Shard: shardID, Epoch: epoch, From: at})
 }
 
-// handle makes a call that must fail with an error, nil for none.
+// handle handles a batch. The call must fail with the error want, or succeed if want is nil.
 func handle(t testing.TB, h weir.ShardHandler, b *weir.Batch, want error) {
 	t.Helper()
 	if err := h.Handle(t.Context(), b); !errors.Is(err, want) || want == nil && err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// unanswered tests a COMMIT without an answer: the sink abandons it, and the next try finds that it
-// took effect.
+// unanswered tests a COMMIT that gets no answer. The sink abandons it, and the next attempt finds
+// that it took effect.
 func unanswered(t *testing.T, p Place) {
 	if p.Addr == "" {
 		t.Skip("there is no server")

@@ -20,13 +20,13 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// windows: each record is in one row of the results exactly once, although workers stop in the
-// middle of windows, lose their checkpoints, and fail before and after COMMIT, and the shard is
-// split. A result that was written twice would violate the primary key.
+// windows checks that each record is in one row of the results exactly once. Workers stop while
+// windows are open, lose their checkpoints, and fail before and after COMMIT, and the shard is
+// split. A result that is written twice would violate the primary key.
 func windows(t *testing.T, p Place) { sums(t, p, window.Config[int]{Size: time.Second}) }
 
-// timedWindows tests windows by a time in the payload, with records in another order, some of them
-// late and some with an impossible time.
+// timedWindows tests windows by a time in the payload. The records are not in the order of these
+// times. Some are late, and some have an impossible time.
 func timedWindows(t *testing.T, p Place) {
 	sums(t, p, window.Config[int]{
 		Size: time.Second, Lateness: 200 * time.Millisecond, Ahead: 100 * time.Millisecond, MaxAge: 2 * time.Second,
@@ -119,7 +119,7 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 		return n, sum
 	}
 	for round := range 4 {
-		// a store that loses everything: only the sink decides where reading begins
+		// The store loses everything, so only the sink decides where reading begins.
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
 			App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), BeatInterval: 100 * time.Millisecond,
 			RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, IdleInterval: 200 * time.Millisecond,

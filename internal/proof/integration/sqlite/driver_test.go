@@ -9,11 +9,13 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// hooks are called for each statement of the driver. An error fails the statement.
+// hooks contains functions that are called for each statement of the driver. An error of a function
+// fails the statement.
 type hooks struct {
 	before, after func(statement string) error
-	// panics is called after a prepared statement without result rows, and makes reading its result
-	// panic: a panic inside the driver would leave database/sql's own locks held.
+	// panics is called after a prepared statement that returns no rows. If it returns true, reading
+	// the result of the statement panics. A panic inside the driver would leave locks of
+	// database/sql held.
 	panics func() bool
 }
 
@@ -34,7 +36,7 @@ func (h *hooks) around(statement string, do func() error) error {
 	return err
 }
 
-// hooked opens a store whose statements all pass hooks.
+// hooked opens a store whose statements call the hooks.
 func hooked(t testing.TB, path string) (*sqlstore.Store, *sql.DB, *hooks) {
 	t.Helper()
 	plain, err := sql.Open("sqlite", path)

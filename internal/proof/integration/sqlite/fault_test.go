@@ -20,7 +20,7 @@ func TestAnyStatementMayFail(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(h *hooks, hit func() bool, cancel func())
-		busy bool // the store retries itself
+		busy bool // the store itself retries
 	}{
 		{"not carried out", func(h *hooks, hit func() bool, _ func()) {
 			h.before = failing(hit, errFault)
@@ -58,7 +58,7 @@ func TestAnyStatementMayFail(t *testing.T) {
 				Panics:   c.name == "panic",
 				Mended:   c.busy,
 				Check: func(t *testing.T) {
-					// Neither the connection nor the file is left locked.
+					// Neither the connection nor the file may stay locked.
 					if db.Stats().InUse != 0 {
 						t.Fatal("a connection was not given back")
 					}
@@ -68,7 +68,7 @@ func TestAnyStatementMayFail(t *testing.T) {
 	}
 }
 
-// failing fails the selected statement.
+// failing returns a hook that fails the selected statement.
 func failing(hit func() bool, err error) func(string) error {
 	return func(string) error {
 		if hit() {

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A file that was removed or replaced at its path is not used until it is restored; nothing is
-// created meanwhile.
+// A file may be removed, or replaced at its path. It is then not used until it is restored, and no
+// file is created in the meantime.
 func TestAFileThatIsDeletedOrReplacedIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
 		take func(t *testing.T, path string) // removes the file
-		back func(t *testing.T, path string) // restores it; nil if impossible
-		here bool                            // something is at the path meanwhile
+		back func(t *testing.T, path string) // restores the file; nil if that is impossible
+		here bool                            // a file is at the path in the meantime
 	}{
 		"deleted": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, nil, false},
 		"moved away and back": {

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// The driver is C translated to Go, which the race detector makes twenty times slower.
+// The driver is C translated to Go. The race detector makes it twenty times slower.
 const steps = 200

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// migrated opens a new file with tables.
+// migrated opens a new file with its tables.
 func migrated(t testing.TB) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	return sqlite.Migrated(t, empty(t))
@@ -54,7 +54,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 			db.Close()
 			s, _ := open(t, "file:"+path+"?mode=ro")
 			return s
-			// they write nothing
+			// These calls write nothing.
 		}, Want: "may not be written", Migrate: "may not be written", Spared: []string{"View", "Leave"}},
 		{Name: "Postgres' dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.Postgres) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
 		{Name: "MySQL's dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.MySQL) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
@@ -133,7 +133,7 @@ func TestSettingsDoNotDependOnTheDSN(t *testing.T) {
 
 func TestBadRowsAreNamed(t *testing.T) {
 	s, db := migrated(t)
-	// Its columns take values of any type.
+	// SQLite columns accept values of any type.
 	sqltest.BadRows(t, s, db, slices.Concat(sqltest.NotOurs, []sqltest.BadRow{
 		{Set: "position = x'ff00'", Table: "leases", Row: "orders/000000"},
 		{Set: "epoch = 'one'", Table: "leases", Row: "orders/000000"},

@@ -26,7 +26,7 @@ func open(t testing.TB, path string) (*sqlstore.Store, *sql.DB) {
 	return sqlite.Open(t, path, sqlstore.Options{})
 }
 
-// files contains the paths of the stores that the suite opened.
+// files contains the paths of the stores that the tests have opened.
 var files sync.Map
 
 var harness = storetest.Harness{

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// atOnce is the number of programs that set up a database concurrently.
+// atOnce is the number of programs that set up a database at the same time.
 const atOnce = 20
 
-// dialects maps dialects of sqlstore to those of other packages.
+// dialects maps the dialects of sqlstore to those of other packages.
 var dialects = map[sqlstore.Dialect]struct {
 	letters sqlletters.Dialect
 	sink    sqlsink.Dialect
@@ -27,8 +27,8 @@ var dialects = map[sqlstore.Dialect]struct {
 	sqlstore.MySQL:    {sqlletters.MySQL, sqlsink.MySQL},
 }
 
-// SetUpAtOnce runs many programs that set up a new database concurrently: its leases, its positions
-// and its dead letters. Each has separate connections.
+// SetUpAtOnce runs many programs that set up a new database at the same time: its leases, its
+// positions and its dead letters. Each program has its own connections.
 func SetUpAtOnce(t *testing.T, k Kind, dsn string) {
 	rounds := 1
 	if longform.On() {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A vanished server, or a gateway that has dropped connections, sends no signal. One call detects
-// that for all connections of a pool.
+// deadConns tests a server that vanishes, or a gateway that drops connections, without a signal.
+// One call must detect this for all connections of a pool.
 func deadConns(t *testing.T, s Server, d *servers.Database) {
 	const idle = 10
 	dsn := s.Fresh(t, d)

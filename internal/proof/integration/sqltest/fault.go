@@ -77,8 +77,8 @@ func (s Server) Waits(t *testing.T, db *sql.DB) {
 	}
 }
 
-// pair creates two leases of session "0", and a foreign transaction, which ends with the test at
-// the latest.
+// pair creates two leases of session "0", and a foreign transaction that ends with the test at the
+// latest.
 func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB, *sql.Tx) {
 	t.Helper()
 	dsn := s.Fresh(t, d)
@@ -98,7 +98,8 @@ func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB
 
 func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	store, db, hog := pair(t, s, d)
-	// A foreign transaction holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
+	// A foreign transaction holds lease 1 and then requests lease 0. A heartbeat holds lease 0 and
+	// requests lease 1.
 	const lock = "SELECT 1 FROM weir_leases WHERE app = 'app' AND shard = '%' FOR UPDATE"
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000001", 1)); err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 		}
 	})
 	s.Waits(t, db)
-	// The server may abort either of the two; the beat still succeeds.
+	// The server may abort either of the two. The heartbeat must still succeed.
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000000", 1)); err == nil {
 		err = hog.Commit()
 		if err != nil {
@@ -129,8 +130,9 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// Progress on a lease that is taken away while the beat waits for its row is refused, so the orders
-// must not list the lease: otherwise the worker would consider its checkpoint saved.
+// takenInItsMidst takes a lease away while a heartbeat waits for the lease's row. The progress on
+// the lease is then refused, so the orders must not contain the lease. Otherwise the worker would
+// believe that its checkpoint is saved.
 func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	store, db, other := pair(t, s, d)
 	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
@@ -159,9 +161,9 @@ func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// A process that vanishes in the middle of a transaction, with its machine or its network, sends no
-// signal to the server, which keeps its locks, including that of the application's row. No other
-// process may have to wait for that for long.
+// vanishes tests a process that disappears in the middle of a transaction, with its machine or its
+// network. The server receives no signal and keeps the locks, including that of the application's
+// row. Other processes must not have to wait for long.
 func vanishes(t *testing.T, s Server, d *servers.Database) {
 	dsn := s.Fresh(t, d)
 	store, _ := s.Migrated(t, dsn)
@@ -185,7 +187,7 @@ func vanishes(t *testing.T, s Server, d *servers.Database) {
 	defer call.Wait()
 	defer close(over)
 	<-hangs
-	// A busy machine may take a minute; without a limit it would be hours.
+	// A busy machine may need a minute. Without a limit, it would be hours.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done, err := store.Apply(ctx, "app", []lease.Action{{Kind: lease.Revoke, Key: Key("000000"), Epoch: 1}})

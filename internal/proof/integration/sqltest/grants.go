@@ -16,13 +16,14 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// securityPage contains the documented grants. Tests run in the folders of their packages.
+// securityPage is the path of the page with the documented grants. Tests run in the folders of
+// their packages.
 const securityPage = "../../../../docs/security.md"
 
 var sqlBlock = regexp.MustCompile("(?s)```sql\n-- ([^\n]*)\n(.*?)```")
 
-// Documented returns the statements of the block of docs/security.md whose first line is this
-// comment.
+// Documented returns the statements of a block in docs/security.md. The first line of the block is
+// the title as a comment.
 func Documented(t testing.TB, title string) []string {
 	t.Helper()
 	page, err := os.ReadFile(securityPage)
@@ -45,7 +46,7 @@ func Documented(t testing.TB, title string) []string {
 	return nil
 }
 
-// The users on the page, with the calls that each must be able to make.
+// The users on the page. Each must be able to make certain calls.
 const (
 	migrating = "weir_migrate"
 	working   = "weir_worker"
@@ -56,9 +57,9 @@ const (
 // grants checks that the documented grants are sufficient for each user, and that all of them are
 // needed.
 func grants(t *testing.T, s Server, _ *servers.Database) {
-	d := s.Start(t) // its users belong to this test alone
+	d := s.Start(t) // the users of this server belong only to this test
 	_, admin := s.Open(t, s.DSN(d, s.Home), sqlstore.Options{})
-	admin.SetMaxOpenConns(1) // a connection opened before users existed may create them
+	admin.SetMaxOpenConns(1) // one connection only: one opened before the users exist may create them
 	for _, statement := range s.Admin {
 		Exec(t, admin, statement)
 	}
@@ -93,7 +94,7 @@ func grants(t *testing.T, s Server, _ *servers.Database) {
 	}
 	given := carryOut("after \"weir store create\"")
 
-	n := 0 // new tables, or another application, each time
+	n := 0 // number of new tables or applications
 	can := func(user, what string) error {
 		n++
 		name := fmt.Sprintf("%s%d", what, n)

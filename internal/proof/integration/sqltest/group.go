@@ -23,7 +23,8 @@ func After(t testing.TB, seq string) shard.Position {
 	return p
 }
 
-// Group creates leases 000000 and so on, shared by sessions "0" and so on; "0" leads.
+// Group creates leases with the IDs 000000 and so on. The sessions "0" and so on share them.
+// Session "0" leads.
 func Group(t testing.TB, s lease.Store, app string, leases, sessions int) {
 	t.Helper()
 	for i := range sessions {
@@ -44,7 +45,7 @@ func Group(t testing.TB, s lease.Store, app string, leases, sessions int) {
 	}
 }
 
-// Saving returns a report of session "0" with the same position for each of these leases.
+// Saving returns a report of session "0" that saves the same position for each of the leases.
 func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 	t.Helper()
 	r := lease.Report{Session: "0"}
@@ -54,7 +55,7 @@ func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 	return r
 }
 
-// Calls returns all methods of a store, for errors that each of them must report.
+// Calls returns all methods of a store. It is for tests of errors that each method must report.
 func Calls(s lease.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Beat": func(ctx context.Context) error {

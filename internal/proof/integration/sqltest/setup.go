@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// SetupCase is a database that is not ready.
+// SetupCase is a database that is not ready for use.
 type SetupCase struct {
 	Name    string
 	Prepare func(t *testing.T) *sqlstore.Store
-	Want    string   // in the error of each call
-	Migrate string   // in the error of Migrate, "" if it repairs the database
+	Want    string   // part of the error of each call
+	Migrate string   // part of the error of Migrate; "" if Migrate repairs the database
 	Spared  []string // calls that may succeed anyway
 }
 
@@ -53,7 +53,7 @@ func SetupErrors(t *testing.T, cases []SetupCase) {
 	}
 }
 
-// NotReady returns cases for every kind of database, each of which opens an empty one.
+// NotReady returns cases for every kind of database. Each case opens an empty database.
 func NotReady(k Kind, empty func(t testing.TB) string) []SetupCase {
 	return []SetupCase{
 		{"it is empty", func(t *testing.T) *sqlstore.Store {
@@ -96,7 +96,8 @@ func setupErrors(t *testing.T, s Server, d *servers.Database) {
 	SetupErrors(t, cases)
 }
 
-// MigrateAnyTime lets many processes migrate one database concurrently, and returns it.
+// MigrateAnyTime lets many processes migrate one database at the same time. It returns the
+// database.
 func MigrateAnyTime(t *testing.T, k Kind, dsn string) *sql.DB {
 	var wg sync.WaitGroup
 	for range 6 {
@@ -164,11 +165,11 @@ func prefixes(t *testing.T, s Server, d *servers.Database) {
 // BadRow is an invalid row.
 type BadRow struct {
 	Set, Table string
-	Row        string // its name in errors
+	Row        string // name of the row in errors
 }
 
-// BadRows changes the rows of an application with a lease orders/000000, owned by session "0", and
-// checks that errors name them.
+// BadRows makes rows of an application invalid, and checks that errors name them. The application
+// has a lease orders/000000 that session "0" owns.
 func BadRows(t *testing.T, s *sqlstore.Store, db *sql.DB, rows []BadRow) {
 	for i, c := range rows {
 		t.Run(c.Set, func(t *testing.T) {
@@ -197,7 +198,7 @@ func badRows(t *testing.T, s Server, d *servers.Database) {
 	BadRows(t, store, db, NotOurs)
 }
 
-// NotOurs are invalid rows that the columns of every database accept.
+// NotOurs contains invalid rows that the columns of every database accept.
 var NotOurs = []BadRow{
 	{"position = 'yesterday'", "leases", "orders/000000"},
 	{"epoch = -1", "leases", "orders/000000"},

@@ -1,6 +1,6 @@
-// Package sqltest contains the tests of sqlstore for all databases: the guarantees are the same,
-// and only details of SQL differ. [Server] has these details as data; tests for one database are in
-// its own package.
+// Package sqltest contains the tests of sqlstore for all databases. The guarantees are the same for
+// all, and only details of SQL differ. [Server] contains these details as data. Tests for a single
+// database are in the package of that database.
 package sqltest
 
 import (
@@ -23,11 +23,11 @@ import (
 
 // Kind is a kind of database.
 type Kind struct {
-	Driver  string // its name in database/sql
+	Driver  string // name of the driver in database/sql
 	Dialect sqlstore.Dialect
 }
 
-// Place opens a store from its data source name, for [crowd.Main].
+// Place opens a store. It receives only the data source name, for use with [crowd.Main].
 func (k Kind) Place(dsn string) (lease.Store, error) {
 	db, err := sql.Open(k.Driver, dsn)
 	if err != nil {
@@ -53,7 +53,7 @@ func (k Kind) Open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Stor
 	return s, db
 }
 
-// Migrated returns a store with tables.
+// Migrated returns a store with its tables.
 func (k Kind) Migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	s, db := k.Open(t, dsn, sqlstore.Options{})
@@ -71,7 +71,7 @@ func Exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// Text returns the single value of a query.
+// Text returns the result of a query that has a single value.
 func Text(t testing.TB, db *sql.DB, query string) string {
 	t.Helper()
 	var s string
@@ -87,27 +87,27 @@ type Server struct {
 	Start func(testing.TB) *servers.Database
 	DSN   func(d *servers.Database, database string) string
 	Home  string // the database from which others are created
-	// creates a schema named order, which is a reserved word
+	// Other is a statement that creates a schema named order, which is a reserved word.
 	Other string
-	// queries the description of all tables, as one text
+	// Tables is a query for the description of all tables, as one text.
 	Tables string
-	// additional invalid setups, nil for none
+	// Setup returns additional invalid databases. It may be nil.
 	Setup func(Server, *servers.Database) []SetupCase
 
-	Hold     []string      // block all writes to the tables, in a transaction
-	Waiting  string        // queries how many transactions wait for a row
-	Look     time.Duration // the refresh interval of Waiting
-	Deadlock string        // in the error of the transaction aborted in a deadlock
+	Hold     []string      // statements that block all writes to the tables, in a transaction
+	Waiting  string        // query for the number of transactions that wait for a row
+	Look     time.Duration // interval at which the server refreshes Waiting
+	Deadlock string        // part of the error of the transaction that a deadlock aborted
 
-	Idle, Saving []string // statements of a beat: without changes, and with checkpoints
-	Assigning    int      // statements of an Apply besides two for each 200 leases
+	Idle, Saving []string // statements of a heartbeat without changes, and with checkpoints
+	Assigning    int      // statements of an Apply, in addition to two for each 200 leases
 
-	Page   string   // its name in docs/security.md
-	Admin  []string // enable users, if they are disabled
-	Closed []string // revoke default permissions in a database
+	Page   string   // name of the server in docs/security.md
+	Admin  []string // statements that enable users, if they are disabled
+	Closed []string // statements that revoke default permissions in a database
 
-	// addition to a data source name that makes the server end idle transactions; "" if the store
-	// does that
+	// Impatient is added to a data source name to make the server end idle transactions. It is ""
+	// if the store does that.
 	Impatient string
 }
 
@@ -116,7 +116,7 @@ func (s Server) Weir(d *servers.Database) string { return s.DSN(d, "weir") }
 
 var databases atomic.Int32
 
-// Fresh creates another database.
+// Fresh creates another database and returns its data source name.
 func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	t.Helper()
 	name := fmt.Sprint("test", databases.Add(1))
@@ -125,8 +125,8 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run runs the tests for every server. They share one server, except for the tests that restart it,
-// and have separate databases.
+// Run runs the tests for every server. They share one server, except for the tests that restart it.
+// Each has its own database.
 func Run(t *testing.T, s Server) {
 	d := s.Start(t)
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func Run(t *testing.T, s Server) {
 
 func contract(t *testing.T, s Server, d *servers.Database) { storetest.Run(t, s.harness(t, d)) }
 
-// Bench measures a server for comparison with the others.
+// Bench measures a server for a comparison with other servers.
 func Bench(b *testing.B, s Server) { storetest.Bench(b, s.harness(b, s.Start(b))) }
 
 func (s Server) harness(t testing.TB, d *servers.Database) storetest.Harness {

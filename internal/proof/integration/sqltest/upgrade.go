@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// first creates the tables of an empty database, and changes them to version 1.
+// first creates the tables of an empty database, and changes them to those of version 1.
 func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	t.Helper()
 	s, db := k.Migrated(t, dsn)
@@ -24,9 +24,9 @@ func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	return db
 }
 
-// Upgrades checks that tables of version 1 cause an error with the remedy, and that every way of
-// upgrading results in those of this version. tables queries the description of all tables, as one
-// text.
+// Upgrades checks that tables of version 1 cause an error that names the remedy. Every way of
+// upgrading must result in the tables of this version. tables is a query for the description of all
+// tables, as one text.
 func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string) {
 	_, made := k.Migrated(t, fresh(t))
 	want := Text(t, made, tables)
@@ -37,7 +37,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 			t.Fatal(err)
 		}
 		alter, _, _ := strings.Cut(byHand, ";\n")
-		Exec(t, db, alter) // and the process died before it recorded that
+		Exec(t, db, alter) // as if the process had died before it recorded the change
 	}
 	for name, upgrade := range map[string]func(*testing.T, *sqlstore.Store, *sql.DB) error{
 		"by Migrate":                      func(t *testing.T, s *sqlstore.Store, _ *sql.DB) error { return s.Migrate(t.Context()) },
@@ -73,7 +73,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 			if got := Text(t, db, tables); got != want {
 				t.Errorf("the tables are\n%s\nwant\n%s", got, want)
 			}
-			// Existing data remains, and new fields are unset.
+			// Existing data stays, and new fields are not set.
 			v, err := s.View(t.Context(), "old", "")
 			if err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 || v.Workers[0].Times != (lease.Times{}) || v.Leader.Session != "0" {
 				t.Errorf("view %+v, %v", v, err)
@@ -88,15 +88,15 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 	}
 }
 
-// Newer checks that programs of this version work with tables of a later one, and do not change
-// them.
+// Newer checks that programs of this version work with tables of a later version, and do not change
+// the tables.
 func Newer(t *testing.T, k Kind, dsn string) {
 	_, db := k.Migrated(t, dsn)
 	for _, table := range []string{"weir_applications", "weir_sessions", "weir_leases"} {
 		Exec(t, db, "ALTER TABLE "+table+" ADD COLUMN later INTEGER NOT NULL DEFAULT 7")
 	}
 	Exec(t, db, "UPDATE weir_schema SET version = 98")
-	s, _ := k.Open(t, dsn, sqlstore.Options{}) // a newly started worker
+	s, _ := k.Open(t, dsn, sqlstore.Options{}) // a worker that was just started
 	Group(t, s, "old", 3, 2)
 	if v, err := s.View(t.Context(), "old", ""); err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 {
 		t.Errorf("view %+v, %v", v, err)

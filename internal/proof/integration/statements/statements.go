@@ -1,4 +1,5 @@
-// Package statements counts a store's statements to a database: each statement is a round trip.
+// Package statements counts the statements that a store sends to a database. Each statement is a
+// round trip.
 package statements
 
 import (
@@ -17,14 +18,14 @@ type Log struct {
 	before func(statement string)
 }
 
-// Before is called before each statement, nil for nothing.
+// Before sets a function that is called before each statement. nil removes the function.
 func (l *Log) Before(do func(statement string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.before = do
 }
 
-// Take returns the statements, each by its first two words or so, and removes them.
+// Take returns the statements and removes them. Each is represented by its first few words.
 func (l *Log) Take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +45,7 @@ func (l *Log) add(statement string) {
 	}
 }
 
-// Open opens a database whose statements are all logged. The driver must execute statements without
+// Open opens a database whose statements are logged. The driver must execute statements without
 // preparing them.
 func Open(t testing.TB, driverName, dsn string) (*sql.DB, *Log) {
 	t.Helper()

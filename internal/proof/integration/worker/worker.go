@@ -1,6 +1,6 @@
-// Package worker runs workers of an application as separate processes: the test's own program,
-// started again. A worker's handler writes handled records to its journal before it returns, so a
-// kill leaves no doubt.
+// Package worker runs workers of an application as separate processes, by starting the test's own
+// program again. The handler of a worker writes handled records to its journal before it returns.
+// So the journal is reliable even after a kill.
 package worker
 
 import (
@@ -33,24 +33,24 @@ import (
 
 // Setup is the configuration of a worker process.
 type Setup struct {
-	Kinesis           string // URL
-	Kind, Place       string // of the store, see [servers.OpenStore]
+	Kinesis           string // URL of the server
+	Kind, Place       string // kind and place of the store; see [servers.OpenStore]
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.IdleInterval]
 
-	// Letters is the path of a file for dead letters, "" for none. A record with [Kills] after its
-	// number ends the process.
+	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends the
+	// process if [Kills] follows its number.
 	Letters string `json:",omitempty"`
-	// Sink is the driver of the database at Place, where sqlsink also writes effects; "" means no
-	// sink. With a sink the journal is empty.
+	// Sink is the driver of the database at Place. sqlsink then also writes effects to that
+	// database, and the journal is empty. "" means no sink.
 	Sink        string
 	SinkDialect int
 
-	Journal string // its path, set by Start
+	Journal string // path of the journal; Start sets it
 
-	// Program is another program whose TestMain calls Main, such as the same test in an older
-	// version; "" is this one. The other fields of a Setup, and a journal, must stay compatible
-	// with the older version: it ignores unknown fields.
+	// Program is another program whose TestMain calls Main, for example the same test in an older
+	// version. "" means this program. The other fields of a Setup, and a journal, must stay
+	// compatible with the older version, which ignores unknown fields.
 	Program string `json:"-"`
 }
 
@@ -59,8 +59,8 @@ const Kills = "kills"
 
 const setupVariable = "WEIR_TEST_WORKER"
 
-// Main runs this process as a worker, and exits with it, if it was started as one. TestMain must
-// call it.
+// Main runs this process as a worker and exits, if the process was started as a worker. TestMain
+// must call it.
 func Main() {
 	told := os.Getenv(setupVariable)
 	if told == "" {
@@ -78,7 +78,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// work takes part in the application until it is stopped, or its parent is gone.
+// work runs the worker until it is stopped or its parent has died.
 func (s Setup) work() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -133,7 +133,7 @@ func (s Setup) work() error {
 	}))
 }
 
-// note writes a time to a file, only the first one.
+// note writes a time to a file, unless the file exists already.
 func note(path string, at time.Time) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -146,7 +146,7 @@ func note(path string, at time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
-// noted reads the time that note wrote, or returns zero without a note.
+// noted reads the time that note wrote. It returns zero if note was not called.
 func noted(path string) time.Time {
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasSuffix(string(text), "\n") {
@@ -159,13 +159,14 @@ func noted(path string) time.Time {
 	return time.Unix(0, n)
 }
 
-// Killed returns when a record ended the process, zero if none has.
+// Killed returns the time at which a record ended the process. It returns zero if none has.
 func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
-// Told returns when [weir.Events].Suspected was first called, or zero if it was not.
+// Told returns the time at which [weir.Events].Suspected was first called. It returns zero if it
+// was not called.
 func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
 
-// apply inserts each record as a row of the table effects, once.
+// apply inserts each record once, as a row of the table effects.
 func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 	db, err := sql.Open(s.Sink, s.Place)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 		return err
 	}
 	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
-		for _, r := range b.Records { // one by one, so that some are done when it is killed
+		for _, r := range b.Records { // one by one, so that some are done when the process is killed
 			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects (shard, what) VALUES ('%s', '%s')", b.Shard, r.Data)); err != nil {
 				return err
 			}
@@ -189,18 +190,18 @@ func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 	}))
 }
 
-// Worker is a running worker process. Its methods are for one goroutine at a time.
+// Worker is a running worker process. Only one goroutine at a time may call its methods.
 type Worker struct {
 	Name string
 
 	cmd     *exec.Cmd
 	journal string
 	said    strings.Builder
-	read    int64 // bytes of the journal
+	read    int64 // bytes read from the journal
 }
 
 // Start starts a worker process, which ends with the test at the latest. Its journal is in dir.
-// Records begin with their number.
+// Records must begin with their number.
 func Start(t *testing.T, s Setup, dir string) *Worker {
 	t.Helper()
 	w := &Worker{Name: s.Name, journal: filepath.Join(dir, s.Name)}
@@ -239,8 +240,8 @@ func (w *Worker) Kill(t *testing.T) {
 	_ = w.cmd.Wait()
 }
 
-// Stop stops the process, as a deployment does, waits until it has ended, and checks its exit
-// status. It returns the duration.
+// Stop stops the process like a deployment. It waits until the process has ended, and checks the
+// exit status. It returns how long that took.
 func (w *Worker) Stop(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -253,7 +254,7 @@ func (w *Worker) Stop(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-// More returns the journal entries since the last call, from complete lines only.
+// More returns the entries of the journal since the last call. It uses only complete lines.
 func (w *Worker) More() (all []scenario.Handled, err error) {
 	f, err := os.Open(w.journal)
 	if os.IsNotExist(err) {
@@ -269,7 +270,7 @@ func (w *Worker) More() (all []scenario.Handled, err error) {
 	for r := bufio.NewReaderSize(f, 1<<20); ; {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			return all, nil // the rest of a line is incomplete, or was cut short by a kill
+			return all, nil // the rest is an incomplete line, or was cut off by a kill
 		}
 		w.read += int64(len(line))
 		f := strings.Fields(line)

@@ -1,5 +1,5 @@
-// Package recipe applies the effects of records in DynamoDB exactly once: the guide's recipe as a
-// program.
+// Package recipe applies the effects of records in DynamoDB exactly once. It is the program of the
+// guide's recipe.
 package recipe
 
 import (
@@ -16,14 +16,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Counter counts the records of each partition key in a table with the string key "id". Another
-// item has the position of each shard.
+// Counter counts the records of each partition key, in a table with the string key "id". The
+// position of each shard is in a separate item.
 type Counter struct {
 	Client *dynamodb.Client
 	Table  string
 }
 
-// most limits the effects in a transaction. It has at most 100 actions, and one moves the position.
+// most is the maximum number of effects in a transaction. A transaction has at most 100 actions,
+// and one of them moves the position.
 const most = 99
 
 // Handlers returns handlers for [weir.Consumer.RunShards].
@@ -36,7 +37,7 @@ func (c *Counter) Handlers() weir.ShardHandlers {
 	}
 }
 
-// handler is a Counter as a [weir.ShardHandler]. It has no state per shard.
+// handler makes a Counter a [weir.ShardHandler]. It has no state for a shard.
 type handler struct{ *Counter }
 
 // Close does nothing.
@@ -54,7 +55,7 @@ func number[N int | uint64](n N) types.AttributeValue {
 
 func place(stream, shard string) string { return "position " + stream + " " + shard }
 
-// Position returns how far a shard's effects are applied.
+// Position returns the position up to which the effects of a shard are applied.
 func (c *Counter) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
 	out, err := c.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &c.Table, Key: id(place(stream, shardID)), ConsistentRead: aws.Bool(true),
@@ -69,7 +70,7 @@ func (c *Counter) Position(ctx context.Context, stream, shardID string) (weir.Po
 	return shard.Parse(at.Value)
 }
 
-// Handle counts a batch, in transactions of up to 99 keys.
+// Handle counts the records of a batch, in transactions of up to 99 keys.
 func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 	for todo := b.Records; len(todo) > 0; {
 		counts, n := map[string]int{}, 0
@@ -91,9 +92,9 @@ func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// apply counts records in one transaction, and returns how far the effects are applied. The
-// condition is that they end before the first record: they may end among the records if batches
-// were cut differently before.
+// apply counts records in one transaction. It returns the position up to which effects are applied.
+// The transaction requires that this position was before the first record. The position may also be
+// among the records, if an earlier owner divided the batches differently.
 func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Record, counts map[string]int) (reached string, err error) {
 	last := records[len(records)-1].Position()
 	actions := []types.TransactWriteItem{{Update: &types.Update{
@@ -120,7 +121,7 @@ func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Recor
 		return last.SortKey(), nil
 	case !errors.As(err, &cancelled), len(cancelled.CancellationReasons) == 0,
 		aws.ToString(cancelled.CancellationReasons[0].Code) != "ConditionalCheckFailed":
-		return "", err // also for a conflict: the batch is handled again
+		return "", err // also for a conflict, so that the batch is handled again
 	}
 	is := cancelled.CancellationReasons[0].Item
 	epoch, _ := is["epoch"].(*types.AttributeValueMemberN)

@@ -58,7 +58,8 @@ func count(t *testing.T, c *recipe.Counter) (sum int) {
 	return sum
 }
 
-// Independent owners with different batches handle every record again, two of them concurrently.
+// Independent owners with different batches handle every record again. Two of them run
+// concurrently.
 func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 	c := start(t)
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
@@ -68,7 +69,7 @@ func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 			srv.Put("orders", fmt.Sprint("key-", i%keys), []byte("x"))
 		}
 	}
-	own := func(batch, all int) { // handles every record from the first one on
+	own := func(batch, all int) { // handles all records from the first one on
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
@@ -111,7 +112,7 @@ func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 	}
 }
 
-// If weir's checkpoints are lost, reading begins at the table's position.
+// If weir's checkpoints are lost, reading begins at the position in the table.
 func TestReadingBeginsWhereTheTableSays(t *testing.T) {
 	c := start(t)
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
@@ -145,7 +146,7 @@ func TestReadingBeginsWhereTheTableSays(t *testing.T) {
 	}
 }
 
-// counting counts handled records.
+// counting is a handler that counts handled records.
 type counting struct {
 	weir.ShardHandler
 	done func(*weir.Batch)

@@ -1,5 +1,5 @@
-// Command function is a function of Lambda for flights, which fails as a whole at the first flight
-// that fails. It writes down the flights that it has handled, in a file.
+// Command function is a Lambda function for flights. It fails as a whole at the first flight that
+// fails. It writes the flights that it has handled to a file.
 package main
 
 import (
@@ -75,7 +75,7 @@ func fail(flight int, how string) error {
 	case "exits once":
 		os.Exit(3)
 	case "is killed once":
-		self, _ := os.FindProcess(os.Getpid()) // it never fails here
+		self, _ := os.FindProcess(os.Getpid()) // never fails here
 		_ = self.Kill()
 		select {}
 	case "panics once":
@@ -84,7 +84,7 @@ func fail(flight int, how string) error {
 	return fmt.Errorf("flight %d fails once", flight)
 }
 
-// hang waits for a program that it starts, for longer than anybody waits for a function.
+// hang starts a program and waits for it, longer than any caller waits for a function.
 func hang(flight int) {
 	cmd := exec.Command("sleep", "3600")
 	if err := cmd.Start(); err != nil {
