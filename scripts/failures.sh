@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
-# Shows what becomes of records that fail, with processes of the command and 20,000 records:
+# Shows what becomes of records that fail. It runs processes of the command on 20,000 records:
+#
 #   scripts/failures.sh [file of 20,000 or more lines of JSON with an "origin"]
-# First one of them can never be handled: it is found and given up with its payload, and handled later, when the handler is mended. Then what the
-# handler needs is away for a minute: nothing is given up. Prints what was counted beside what it should be, and ends with 1 if it is not.
+#
+# In the first part the handler fails on one record every time. The command must find this record
+# and give it up as a letter with its payload. A repaired handler then handles the letter.
+#
+# In the second part the handler fails on every record for a minute, as if a service that it needs
+# were down. The command must give up nothing.
+#
+# The script prints each count next to the expected count. It exits with 1 if one of them differs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 records=20000 poison=12345
@@ -37,7 +44,8 @@ AWS_ENDPOINT_URL_KINESIS=$(sed -n 's/.*AWS_ENDPOINT_URL_KINESIS=//p' local.log |
 export AWS_ENDPOINT_URL_KINESIS AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
 "$weir" put --stream flights --key origin flights.ndjson >/dev/null
 
-# consume NAME RECORDS COMMAND: until the command has handled so many, or three minutes are over
+# consume NAME RECORDS COMMAND runs weir consume as application NAME with COMMAND as the handler. It
+# stops weir consume when COMMAND has handled RECORDS records, or after three minutes.
 consume() {
 	local name=$1 want=$2 command=$3
 	"$weir" consume --stream flights --app "$name" --store "sqlite:$name.db" --batch 500 --attempts 3 --bisect --dead "file:$name.dead.ndjson" --exec "$command" >"$name.log" 2>&1 &
@@ -47,13 +55,13 @@ consume() {
 		[ "$(lines "$name".done.*)" -lt "$want" ] || break
 		sleep 0.1
 	done
-	sleep 3 # what would come twice would come now
+	sleep 3 # time for records that are delivered twice to arrive
 	kill -INT "$pid"
 	wait "$pid" || { echo "weir consume ended with an error:"; tail -3 "$name.log"; bad=1; }
 }
 
 echo "One record of $records can never be handled (--attempts 3 --bisect --dead file:…):"
-# A batch is handled as a whole, or not at all.
+# The handler handles a whole batch or none of it.
 consume poison $((records - 1)) 'cat >batch.$$; if grep -q poison batch.$$; then rm batch.$$; exit 1; fi; mv batch.$$ poison.done.$WEIR_SHARD.$$'
 cat poison.done.* >handled.ndjson
 counted "records handled" "$(lines handled.ndjson)" $((records - 1))

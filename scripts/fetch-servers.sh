@@ -12,8 +12,8 @@
 #	debian releases prometheus nginx apt-get; releases holds MySQL and Valkey from other Debian releases
 #	versitygw oauth2-proxy           Go, which builds them from source
 #
-# Debian packages are unpacked, not installed. A part is fetched again only when the files that
-# describe it change: its stamp holds a copy of them.
+# Debian packages are unpacked, not installed. The script writes a copy of the files that describe a
+# part into the part's .fetched file. It fetches the part again only when these files have changed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,15 +28,16 @@ need() {
 	}
 }
 
-# current NAME FILE...: whether NAME was fetched from just these files. A stamp is written last, so what was cut short is
-# fetched again.
+# current NAME FILE... succeeds if part NAME was fetched from exactly these files. The .fetched file
+# is written last, so a part whose fetch was interrupted is fetched again.
 current() {
 	stamp=$deps/$1/.fetched
 	shift
 	test -f "$stamp" && cat "$@" | cmp -s - "$stamp"
 }
 
-# built FOLDER WHAT: a program of Go, from its source of the version that servers/FOLDER.txt names. Go checks what it gets.
+# built FOLDER WHAT builds a Go program from source, at the version that servers/FOLDER.txt names.
+# WHAT describes the program in messages. The go command verifies the checksums of its downloads.
 built() {
 	current "$1" "$here/servers/$1.txt" && return
 	need go 'install the Go that go.mod names'
@@ -59,7 +60,7 @@ fetch_npm() {
 	rm -rf "$deps/npm"
 	mkdir -p "$deps/npm"
 	cp "$here/servers/package.json" "$here/servers/package-lock.json" "$deps/npm/"
-	# No install scripts: the servers run in memory, their native parts are optional.
+	# Install scripts would only compile native parts, which servers that run in memory do not need.
 	(cd "$deps/npm" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 	cat "$here/servers/package.json" "$here/servers/package-lock.json" >"$deps/npm/.fetched"
 }
@@ -96,7 +97,8 @@ fetch_lambda_python() {
 	cat "$functions/requirements.txt" >"$deps/lambda-python/.fetched"
 }
 
-# autotools FOLDER: Debian's packages of what makes configure scripts, unpacked. They look for each other in FOLDER.
+# autotools FOLDER unpacks Debian's packages of the tools that make configure scripts into FOLDER.
+# It also changes the paths inside the tools, so that they find each other in FOLDER.
 autotools() {
 	mkdir -p "$1/debs"
 	(cd "$1/debs" && apt-get -q download autoconf automake autotools-dev libtool m4 libsigsegv2 >&2) || return 1
@@ -128,7 +130,8 @@ fetch_lambda_node() {
 			}
 			export PATH="$PWD/autotools/usr/bin:$PATH" LD_LIBRARY_PATH="$(echo "$PWD"/autotools/usr/lib/*-linux-gnu)"
 		fi
-		# The scripts of this one package, by which it compiles its own curl. The headers are there, and are not downloaded.
+		# Run the install scripts of this package only. They compile the package's own curl. The
+		# headers of Node.js are on this machine already, so nothing downloads them.
 		MAKEFLAGS="-j$(nproc)" npm_config_nodedir=$prefix npm rebuild --foreground-scripts --loglevel=error aws-lambda-ric >compiling.log 2>&1 || {
 			tail -n 40 compiling.log >&2
 			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log has all that was said" >&2
@@ -180,13 +183,15 @@ fetch_java() {
 	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
 }
 
-# wanted prints the lines of debian.txt that name packages.
+# wanted prints the lines of debian.txt that are not comments. If a line names several packages, only
+# the first one that apt knows is fetched.
 wanted() { grep -v '^#' "$here/servers/debian.txt"; }
 
-# known PACKAGE: whether apt could download it.
+# known PACKAGE succeeds if apt could download PACKAGE.
 known() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'; }
 
-# chosen prints the package of each line, without those that only stand for another: postgresql is postgresql-15 or so.
+# chosen prints one package for each line of wanted. It replaces a package that only depends on the
+# real one: postgresql becomes postgresql-15, for example.
 chosen() {
 	wanted | while read -r line; do
 		for name in $line; do
@@ -198,12 +203,14 @@ chosen() {
 	done
 }
 
-# debs prints what to download: the servers, and those of the libraries they need that this machine lacks. Their other
-# dependencies (configuration, accounts, Perl, a compiler for queries) serve an installation.
+# debs prints the packages to download: the servers, and the libraries that they need and this
+# machine lacks. It omits other dependencies (configuration, accounts, Perl, a compiler for
+# queries), because only an installed server needs them.
 debs() {
 	servers=$(chosen)
 	test "$(echo "$servers" | wc -l)" -eq "$(wanted | wc -l)" || return 1
-	# The simulation names them in the form: Inst NAME (VERSION ...), or NAME [OLD] (VERSION ...) for what is installed.
+	# The simulation prints "Inst NAME (VERSION ...)" for a package that this machine lacks, and
+	# "Inst NAME [OLD] (VERSION ...)" for a package that would be upgraded.
 	# shellcheck disable=SC2086
 	needed=$(apt-get -s --no-install-recommends install $servers) || return 1
 	{
@@ -216,7 +223,7 @@ fetch_debian() {
 	current debian "$here/servers/debian.txt" && return
 	need apt-get 'the databases come from the packages of Debian or one of its kind'
 	echo "fetch-servers: Postgres, MariaDB and Redis into $deps/debian" >&2
-	# Beside the place, and moved there when it is whole.
+	# Fetch into a temporary folder, and rename it at the end, when it is complete.
 	new=$deps/debian.$$
 	rm -rf "$new"
 	mkdir -p "$new/debs"
@@ -225,7 +232,8 @@ fetch_debian() {
 		# shellcheck disable=SC2086
 		(cd "$new/debs" && rm -f ./*.deb && apt-get -q download $list 2>&1)
 	}
-	# The lists of packages may be missing or older than the archive. Only root can bring them up to date.
+	# The first attempt fails if apt's lists of packages are missing or older than the archive.
+	# update_apt can only help if this script runs as root.
 	said=$(fetch) || {
 		update_apt
 		said=$(fetch) || {
@@ -241,7 +249,8 @@ fetch_debian() {
 	mv "$new" "$deps/debian"
 }
 
-# single FOLDER: one package, with no libraries but those that every Debian has.
+# single FOLDER fetches the one package that servers/FOLDER.txt names. The package needs only
+# libraries that every Debian has.
 single() {
 	current "$1" "$here/servers/$1.txt" && return
 	need apt-get "$1 comes from the packages of Debian or one of its kind"
@@ -265,7 +274,8 @@ single() {
 	mv "$new" "$deps/$1"
 }
 
-# apt_of FOLDER COMMAND...: apt-get or apt-cache with sources, lists and installed packages (none) of FOLDER's own.
+# apt_of FOLDER COMMAND... runs apt-get or apt-cache with the sources and lists in FOLDER instead of
+# the machine's. apt then treats no package as installed.
 apt_of() {
 	of=$1
 	shift
@@ -274,15 +284,16 @@ apt_of() {
 		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o APT::Sandbox::User="$(id -un)"
 }
 
-# mirror prints from where the machine has its own release of Debian.
+# mirror prints the URL of the archive from which this machine gets its own Debian packages.
 mirror() {
 	apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' | sed -n 's/^Debian \(.*debian\/\)$/\1/p' | head -n 1
 }
 
-# release FOLDER RELEASE PACKAGE: a server of another release of Debian, with all libraries that it needs.
+# release FOLDER RELEASE PACKAGE fetches the server PACKAGE of another Debian release into
+# FOLDER.$$, with all libraries that the server needs. If it fails, it prints the reason.
 release() {
 	from=$(mirror)
-	# Without lists of packages apt does not know whose they are.
+	# If apt has no lists of packages, mirror prints nothing.
 	test -n "$from" || { update_apt && from=$(mirror); }
 	key=$(ls /usr/share/keyrings/debian-archive-keyring.* 2>/dev/null | head -n 1)
 	test -n "$from" && test -n "$key" || {
@@ -306,8 +317,8 @@ release() {
 	rm -rf "$new/debs" "$new/apt" "$new/usr/share/doc" "$new/usr/share/man"
 }
 
-# fetch_releases goes on without a server that Debian no longer has. Its tests are skipped and say
-# why.
+# fetch_releases fetches the servers of releases.txt. If Debian no longer has one of them, the
+# script continues. The tests of that server are then skipped, and print the reason.
 fetch_releases() {
 	grep -v '^#' "$here/servers/releases.txt" >"$deps/releases.$$"
 	while read -r folder suite package; do
@@ -329,7 +340,8 @@ fetch_releases() {
 	rm -f "$deps/releases.$$" "$deps/line.$$"
 }
 
-# versions prints the versions of the databases, which also shows whether they start here.
+# versions runs each database program to print its version. This also shows whether the program
+# starts on this machine.
 versions() {
 	libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
 	for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server; do
@@ -344,7 +356,8 @@ versions() {
 	done
 }
 
-# group PART... fetches those of the parts that are wanted, one after the other.
+# group PART... fetches these parts one after the other. It skips parts that the caller of the
+# script did not ask for.
 group() {
 	for part in "$@"; do
 		case " $wanted_parts " in *" $part "*) ;; *) continue ;; esac

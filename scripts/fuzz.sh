@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
-# Runs fuzz tests of all modules for a while each, one after the other: Go fuzzes one at a time.
-#   fuzz.sh 20s             all of them, 20 s each
-#   fuzz.sh 2s 12           12 of them, 2 s each, chosen by a seed that is printed; none is begun after a minute. With one seed in four
-#                           the first is of the packages that take minutes to build
-#   FUZZSEED=7 fuzz.sh 2s 12   the same 12 again
-#   FUZZ=Parse fuzz.sh 60s  those with Parse in their names
-# What makes a test fail is left in its testdata/fuzz; commit it with what mends it.
+# Runs the fuzz tests of all modules one after the other, because Go can only fuzz one test at a
+# time:
+#
+#   fuzz.sh 20s                all tests, 20 s each
+#   fuzz.sh 2s 12              12 random tests, 2 s each
+#   FUZZSEED=7 fuzz.sh 2s 12   the 12 tests of the run that printed seed 7
+#   FUZZ=Parse fuzz.sh 60s     the tests with Parse in their names
+#
+# A run of random tests prints the seed that chose them, and starts no test after the first minute.
+# One seed in four begins with a test of a package that takes minutes to build.
+#
+# Go writes an input that makes a test fail to the testdata/fuzz of the package. Commit this file
+# together with the fix.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 each=${1:-20s}
 some=${2:-}
 modules=$(git ls-files '*go.mod' | xargs -n1 dirname)
 
-# module:package:name, the module being the longest that the file lies in
+# list prints each fuzz test as module:package:name. If the folders of several modules contain the
+# test, it belongs to the innermost one.
 list() {
 	git ls-files '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed -E 's/:func /:/' | sort |
 		while IFS=: read -r file name; do
@@ -28,7 +35,8 @@ all=$(list)
 if [ -n "$some" ]; then
 	seed=${FUZZSEED:-$RANDOM}
 	echo "== $some of $(wc -l <<<"$all") fuzz tests, FUZZSEED=$seed"
-	# With SQLite and all drivers these take minutes to build when nothing is cached, so their turn comes seldom.
+	# These packages include SQLite and all drivers. Without Go's build cache they take minutes to
+	# build, so only one seed in four chooses one of them.
 	slow='^cmd/weir:\.:|^cmd/weir:.*/(group|local|put):|/serverstore:'
 	shuffled() { awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | sort | cut -f2; }
 	first=
@@ -47,7 +55,7 @@ while IFS=: read -r module package name; do
 	if (cd "$module" && go test -run '^$' -fuzz "^$name\$" -fuzztime "$each" -fuzzminimizetime 1s "$package") >"$out" 2>&1; then
 		grep '^fuzz: elapsed' "$out" | tail -1
 	elif ! grep -q -e 'Failing input' -e 'panic' -e 'build failed' "$out" && grep -q '^ *context deadline exceeded$' "$out"; then
-		echo "it found nothing (the fuzzer itself came late)" # go test says so now and then when its time is up
+		echo "it found nothing (the fuzzer itself came late)" # go test sometimes ends with this error
 	else
 		cat "$out"
 		exit 1

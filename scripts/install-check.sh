@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Installs what this tree would be if it were released, as users do: the command by go install, go run and as a tool of a module, the Redis store alone,
-# and the library. The modules come from a proxy of files that is made of the tree, into a module cache that is empty; those of others come from the cache
-# of this machine, or from where go gets them.
+# Installs this tree in the ways that users install a release:
+#
+#   - the command, with go install, with go run and as a tool of another module
+#   - the library
+#   - each of these modules by itself: the Redis store, s3sink, sqsletters and otelweir
+#
+# The script builds a module proxy of files from this tree, and starts with an empty module cache.
+# Modules of other projects come from this machine's module cache, or else from the usual GOPROXY.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -9,7 +14,7 @@ version=v0.999.0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 say() { printf '%s\n' "install-check: $*"; }
-# quiet has the go command say what it downloads only when it fails.
+# quiet ARGUMENT... runs the go command. It prints the go command's error output only if it fails.
 quiet() { "$go" "$@" 2>"$dir/log" || { cat "$dir/log" >&2; return 1; }; }
 
 mkdir "$dir/tree"
@@ -20,7 +25,7 @@ git -C "$dir/tree" init -q && git -C "$dir/tree" add -A
 
 others="file://$("$go" env GOMODCACHE)/cache/download"
 export GOPROXY="file://$dir/proxy,$others,$("$go" env GOPROXY)"
-# No checksum database knows what was not published.
+# These versions were never published, so the checksum database does not have them.
 export GONOSUMDB=github.com/weir-go/weir GOWORK=off GOMODCACHE="$dir/cache" GOFLAGS="-modcacherw -trimpath" GOBIN="$dir/bin"
 unset GOPRIVATE GONOPROXY
 m=github.com/weir-go/weir
@@ -29,7 +34,7 @@ quiet install "$m/cmd/weir@$version"
 "$dir/bin/weir" --version | grep -q "$version" || { say "weir --version does not say $version"; exit 1; }
 say "go install $m/cmd/weir@vX: $("$dir/bin/weir" --version | head -1)"
 
-# fresh makes a module of its own and goes there.
+# fresh NAME creates an empty module in a new folder, and changes to this folder.
 fresh() { mkdir "$dir/$1" && cd "$dir/$1" && "$go" mod init "example.com/$1" 2>/dev/null; }
 
 (fresh run && quiet run "$m/cmd/weir@$version" --version | grep -q "$version")
@@ -147,7 +152,7 @@ say "go get $m/otelweir@vX, alone, and a program with it"
 	quiet get "$m@$version"
 	quiet mod tidy
 	quiet build -o /dev/null .
-	# what the library brings by itself
+	# Print the modules that the library requires, except the AWS SDK. There must be none.
 	"$go" mod graph | awk -v of="$m@$version" '$1 == of { print $2 }' | grep -v -e '^github.com/aws/' -e '^go@' -e '^toolchain@' && { say "the library requires more than the AWS SDK"; exit 1; }
 	true
 )

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Runs the complete proof in stages and keeps the outcome of each in internal/proof/NIGHTLY.md.
+# Runs the complete proof in stages. It writes the outcome of each stage as a row of the page
+# internal/proof/NIGHTLY.md.
 #
-#   scripts/nightly.sh              the stages that have no good row for this commit, so that a run
-#                                   that was stopped continues
+#   scripts/nightly.sh              the stages that have not passed for this commit yet, so that a
+#                                   run that was stopped continues
 #   scripts/nightly.sh STAGE...     these stages
 #   scripts/nightly.sh --list       prints the stages with the make targets that they run
 #
-# The tree has to be committed, because a row names the commit that it holds for: the last one that
-# changes anything but the page. A stage that fails does not end the run; the exit code is 1 then.
+# The tree must have no uncommitted changes, because each row names a commit. This is the last
+# commit that changes any file except the page. If a stage fails, the script runs the other stages
+# and then exits with 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# Each stage: its name, then the make target with its variables.
+# Each line is a stage: its name, then the make target and its variables.
 stages='lint            lint
 cross           cross
 test-releases   test-releases
@@ -56,7 +58,8 @@ done
 }
 commit=$(git log -1 --format=%h -- . ":!$page")
 
-# write NAME ROW replaces the row of one stage. Stages that never ran have a row that says so.
+# write NAME ROW replaces the row of stage NAME on the page. A stage that never ran gets a row with
+# "not run".
 write() {
 	local new stage row
 	new=$(mktemp)

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Builds everything for arm64 and runs the short tests of the packages whose code depends on the
-# processor (byte order, word size, unsafe, atomics), and of the library itself, under an emulator:
+# Builds everything for arm64, and runs short tests under an emulator. By default it tests the
+# library itself and the packages that depend on the processor (byte order, word size, unsafe,
+# atomics):
 #
-#	scripts/release-check.sh [PACKAGE...]    other packages, such as ./... ./cmd/weir/...
+#	scripts/release-check.sh [PACKAGE...]    tests these packages instead: ./... ./cmd/weir/...
 #
-# The emulator comes from Debian's packages and is kept in .deps (or $WEIR_DEPS). It is some ten times
-# slower than a machine, so tests that measure time or memory are left out, and tests have an hour.
+# The emulator comes from Debian's packages and is kept in .deps (or $WEIR_DEPS). It is about ten
+# times slower than a real machine. The script therefore skips tests that measure time or memory,
+# and gives the tests of a package an hour.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} deps=${WEIR_DEPS:-$PWD/.deps}
@@ -20,7 +22,7 @@ if [ ! -x "$emulator" ]; then
 	fetch || { test "$(id -u)" -eq 0 && apt-get -q update >&2 && fetch; } || { echo "release-check: apt does not give qemu-user-static; run apt-get update as root" >&2; exit 1; }
 	for deb in "$new"/*.deb; do dpkg -x "$deb" "$new"; done
 	rm -f "$new"/*.deb
-	# newer releases of Debian have it without the word
+	# Newer releases of Debian name the program without "-static".
 	[ -e "$new/usr/bin/qemu-aarch64-static" ] || ln -s qemu-aarch64 "$new/usr/bin/qemu-aarch64-static"
 	rm -rf "$deps/qemu"
 	mv "$new" "$deps/qemu"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Prepares a release and pushes nothing:
 #
-#	scripts/release.sh vX.Y.Z              from this tree, which has to be ready for it
-#	scripts/release.sh --dry-run vX.Y.Z    from a copy of the last commit
+#	scripts/release.sh vX.Y.Z              uses this tree, which must have no uncommitted changes,
+#	                                       and a dated section for the version in CHANGELOG.md
+#	scripts/release.sh --dry-run vX.Y.Z    uses a copy of the last commit
 #
-# It makes the nested modules require the version, builds dist/, and prints the commands that create
-# the tags. A dry run also dates the changelog, commits and tags, all in the copy, and leaves dist/
-# in this tree. See docs/releasing.md.
+# The script makes the nested modules require the version, builds dist/, and prints the commands
+# that create the tags. A dry run also dates the changelog, commits and tags, but only in the copy.
+# It then moves dist/ from the copy to this tree. See docs/releasing.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${1:-}" = --dry-run ]; then
@@ -19,7 +20,8 @@ if [ "${1:-}" = --dry-run ]; then
 	sed -i "s/^## \[${version#v}\] - unreleased$/## [${version#v}] - $(date -u +%F)/" CHANGELOG.md
 	git diff --quiet || commit "Date the changelog of $version"
 	if ! scripts/release.sh "$version" >"$copy/log" 2>&1; then
-		# Only the step that changes the requirements is expected to stop.
+		# The first run is expected to fail when it has changed the requirements and finds them
+		# uncommitted. After any other failure the tree has no changes.
 		[ -n "$(git status --porcelain)" ] || { cat "$copy/log" >&2; exit 1; }
 		commit "Require $version"
 		scripts/release.sh "$version" >"$copy/log" 2>&1 || { cat "$copy/log" >&2; exit 1; }
@@ -33,7 +35,7 @@ if [ "${1:-}" = --dry-run ]; then
 	exit
 fi
 go=${GO:-go} version=${1:-} m=github.com/weir-go/weir
-cli=$m/cmd/weir/internal/cli # which knows the version
+cli=$m/cmd/weir/internal/cli # the package with the variables Version and commit
 die() { printf 'release: %s\n' "$*" >&2; exit 1; }
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.]+)?$ ]] || die "name a version, such as v0.1.0"
 [ -z "$(git status --porcelain)" ] || die "the tree has changes: commit them first"
@@ -43,7 +45,9 @@ for tag in "${tags[@]}"; do
 	! git rev-parse -q --verify "refs/tags/$tag" >/dev/null || die "the tag $tag exists"
 done
 
-# The checksums of what is tagged together are those of this tree; the command's needs the store's as it is then.
+# All modules of a release are tagged at once, so their checksums must be computed from this tree.
+# The order matters: the checksum of a module includes its go.sum, and the command requires the
+# others.
 scripts/require.sh . "$version"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -65,7 +69,7 @@ rm -rf dist
 mkdir dist
 commit=$(git rev-parse HEAD) date=$(git log -1 --format=%cI)
 stamp=$(date -u -d "$date" +%Y%m%d%H%M.%S)
-# name OS ARCH: of an archive, without its ending
+# name OS ARCH prints the name of an archive without .tar.gz.
 name() { echo "weir_${version#v}_$1_$2"; }
 (cd cmd/weir && CGO_ENABLED=0 "$go" build -trimpath -o "$dir/weir" .)
 mkdir "$dir/man"

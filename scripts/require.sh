@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Has the published modules of a tree require each other at a version:
+# Changes the go.mod files of the published modules in TREE, so that the modules require each other
+# at version vX.Y.Z:
+#
 #   scripts/require.sh TREE vX.Y.Z
 set -euo pipefail
 tree=$1 version=$2 go=${GO:-go} m=github.com/weir-go/weir

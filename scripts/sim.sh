@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# Simulates for a time, or so many seeds of each profile, in two processes at once, with seeds of the clock's unless a seed is given:
-#   scripts/sim.sh 10m|100x [seed] [profiles]
-# Prints what was simulated, and each broken promise with the command that shows it again; in the last line how many worker hours that were (the time
-# that workers lived, no other), how often they beat, and what that cost. Ends with 1 if a promise was broken.
+# Runs the simulations in two processes at once:
+#
+#   scripts/sim.sh 10m [seed] [profiles]     for ten minutes
+#   scripts/sim.sh 100x [seed] [profiles]    with 100 seeds of each profile
+#
+# Without a seed the first seed comes from the clock. The script prints what was simulated, and for
+# each broken promise the command that reproduces it. The last line has the worker hours (only the
+# time in which workers lived), the time between two beats of a worker, and the CPU time. The script
+# exits with 1 if a promise was broken.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-60s} seed=${2:-$(( $(date +%s) * 1000 ))} profiles=${3:-}
@@ -13,7 +18,7 @@ limit=(-sim.time="$time")
 case $time in *x) limit=(-sim.seeds=$(((${time%x} + 1) / 2))) ;; esac
 pids=()
 for part in 1 2; do
-	# Far apart, so that the two never come to the same seeds.
+	# The first seeds of the two processes are far apart, so that no seed runs in both.
 	"$dir/sim.test" -test.run='^TestSimulations$' -test.timeout=0 "${limit[@]}" -sim.seed=$((seed + part * 1000000000)) \
 		-sim.profile="$profiles" >"$dir/$part" 2>&1 &
 	pids+=($!)

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# go mod tidy in every module. The published ones require a version of each other that may not be released yet, so that comes from a proxy of files made
-# of this tree; its checksums are left out of go.sum, where they would change with each commit, until a release is prepared.
+# Runs go mod tidy in every module. The published modules require each other at a version that may
+# not be released yet. This version therefore comes from a module proxy of files that is made from
+# this tree.
+#
+# The script removes weir's own checksums from go.sum, because they would change with each commit.
+# scripts/release.sh adds them for a release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}

@@ -1,5 +1,6 @@
-// Keeps the page fresh: asks for what changes and puts it in the place of what is there, and says
-// how old it is when that fails. Without it the page works and is loaded again each 10 seconds.
+// Keeps the page up to date. It fetches the changing part of the page again and again, and replaces
+// the part that is shown. If that fails, the page shows how old its contents are. Without this
+// script the page still works: the browser loads it again every 10 seconds.
 (() => {
 	"use strict";
 	const view = document.getElementById("view");
@@ -17,7 +18,8 @@
 		if (live.textContent !== text) live.textContent = text;
 	};
 
-	// What had the focus has it again; rectangles are known by their names, all else by its link.
+	// Returns a selector that finds the element again after its part was replaced, so that it can
+	// get the focus back. A rectangle is found by its data-k, any other element by its link.
 	const marked = (e) => e && view.contains(e) && (e.dataset.k ? `[data-k="${CSS.escape(e.dataset.k)}"]` : e.getAttribute("href") && `a[href="${CSS.escape(e.getAttribute("href"))}"]`);
 
 	const replace = (html) => {
@@ -33,7 +35,7 @@
 		}
 	};
 
-	// What somebody marks or fills in is not taken away from under their hands.
+	// The part is not replaced while the user selects text or fills in a field.
 	const changed = (e) => e.tagName === "SELECT" ? e.selectedIndex !== Math.max(0, [...e.options].findIndex((o) => o.defaultSelected)) : e.value !== e.defaultValue;
 	const busy = () => {
 		const s = getSelection();
@@ -56,14 +58,14 @@
 				}
 			}
 		} catch {
-			// the age says it
+			// No message here: tell shows the age.
 		} finally {
 			asking = false;
 			tell();
 		}
 	};
 
-	// Of the rectangles one is in the order of tabs; arrows go to the others.
+	// The tab key reaches one of the rectangles. The arrow keys move from there to the others.
 	const boxes = () => [...view.querySelectorAll(".shards a")];
 	const choose = (one) => {
 		boxes().forEach((e) => e.setAttribute("tabindex", e === one ? "0" : "-1"));
@@ -92,7 +94,7 @@
 	view.addEventListener("mouseout", () => { told.textContent = ""; });
 
 	rove();
-	if (view.dataset.poll === "0") return; // forms stay as they were loaded
+	if (view.dataset.poll === "0") return; // a page with a form is never replaced
 	tell();
 	setInterval(ask, every);
 	setInterval(tell, 1000);

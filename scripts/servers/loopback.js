@@ -1,5 +1,7 @@
-// Loaded with node -r before a test server: whatever address and port it wants, it gets a free port of 127.0.0.1 and says
-// which. It ends when its standard input does, so that none outlives the test that started it.
+// Makes a test server listen on a free port of 127.0.0.1, whatever address and port it asks for.
+// Load this file with node -r before the server. The process prints the port that the server asked
+// for and the port that it got. It exits at the end of its standard input, so no server outlives
+// its test.
 'use strict'
 
 const net = require('net')
@@ -21,7 +23,8 @@ process.stdin.resume()
 process.stdin.on('end', () => process.exit(0))
 process.stdin.on('error', () => process.exit(0))
 
-// dynalite 4.0.0 and kinesalite 3.3.3 die of a client that gives up while it sends a request.
+// dynalite 4.0.0 and kinesalite 3.3.3 would crash when a client disconnects while it sends a
+// request.
 process.on('uncaughtException', (err) => {
   if (err.code === 'ECONNRESET') return
   console.error(err)

@@ -1,5 +1,8 @@
-// An unmodified client of the AWS SDK for JavaScript that creates a stream, puts, lists, splits and reads it. It prints what it
-// read as JSON, for the test that runs it. Arguments: URL, and "h1" to force HTTP/1.1; else the SDK does as it likes.
+// Creates, writes, splits and reads a stream with the unmodified AWS SDK for JavaScript. It prints
+// the records that it read as JSON, for the test that runs it.
+//
+// Arguments: the URL of the server, and optionally "h1". With "h1" the client uses HTTP/1.1,
+// otherwise the SDK chooses the protocol.
 const {
   KinesisClient, CreateStreamCommand, DescribeStreamSummaryCommand, PutRecordsCommand, ListShardsCommand, SplitShardCommand,
   GetShardIteratorCommand, GetRecordsCommand,
@@ -27,7 +30,8 @@ async function put(from, to) {
   if (out.FailedRecordCount) throw new Error(`${out.FailedRecordCount} records failed`);
 }
 
-// read reads a shard to its end or, if it is open, to its tip.
+// read returns the records of a shard. It stops at the end of a closed shard, and at the tip of an
+// open one.
 async function read(ShardId) {
   const records = [];
   let { ShardIterator } = await client.send(new GetShardIteratorCommand({ StreamName, ShardId, ShardIteratorType: "TRIM_HORIZON" }));
@@ -37,7 +41,7 @@ async function read(ShardId) {
     if (!page.NextShardIterator) return { records, closed: true, children: (page.ChildShards || []).map((c) => c.ShardId) };
     if (page.MillisBehindLatest === 0 && page.Records.length === 0) return { records, closed: false, children: [] };
     ShardIterator = page.NextShardIterator;
-    await new Promise((again) => setTimeout(again, 250)); // five reads a second
+    await new Promise((again) => setTimeout(again, 250)); // the limit is five reads per second
   }
 }
 

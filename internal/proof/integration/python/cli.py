@@ -1,6 +1,9 @@
-"""Does the same with the AWS CLI, in one process, because a process for each call takes a second. Prints
-{"served": [...], "refused": {command: output}, "unknown": [...], "failed": {command: output}}. Unknown are the commands that this CLI
-does not have; it has no event streams, so SubscribeToShard is not among its commands either."""
+"""Calls the operations of operations.py with the AWS CLI, and prints the outcomes as JSON:
+{"served": [...], "refused": {command: output}, "unknown": [...], "failed": {command: output}}.
+
+All calls run in one process, because a process for each call would take a second. "unknown" lists
+the commands that this CLI does not have. The CLI has no event streams, so SubscribeToShard is
+skipped."""
 import contextlib
 import io
 import json
@@ -20,7 +23,7 @@ def run(*args):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = create_clidriver().main(["--endpoint-url", endpoint, "--output", "json", "kinesis", *args])
-        except SystemExit as e:  # of a command that it does not know
+        except SystemExit as e:  # the CLI does not know the command
             code = e.code
     return code, out.getvalue(), err.getvalue()
 

@@ -1,4 +1,5 @@
-"""Calls every operation that boto3 knows and prints what came of each as JSON: {"served": [...], "refused": {name: [type, text]}}."""
+"""Calls every operation that boto3 knows, and prints the outcomes as JSON:
+{"served": [...], "refused": {name: [error code, message]}}."""
 import json
 import sys
 

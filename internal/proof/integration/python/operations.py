@@ -1,5 +1,7 @@
-"""The calls that cover every operation of Kinesis that the embedded server has, each with boto3's names. They run in order on
-one server: a stream s with two shards, which is scaled, split and merged, and an on-demand one."""
+"""Calls that cover every Kinesis operation of the embedded server, with the names of boto3.
+
+The calls run in order on one server. They use two streams: s, which starts with two shards and is
+scaled, split and merged, and od, which is on-demand."""
 
 S = "s"
 
@@ -13,7 +15,11 @@ def shard(n):
 
 
 def calls(consumer, iterator):
-    """consumer and iterator are functions, because their values come of earlier calls."""
+    """Returns (operation, arguments) pairs in order.
+
+    The arguments can be a function that returns them. The parameter consumer is a function that
+    returns the ARN of the registered consumer. The parameter iterator is a function that returns a
+    shard iterator. They are functions because these values come from the answers of earlier calls."""
     return [
         ("CreateStream", dict(StreamName=S, ShardCount=2, Tags={"made": "by hand"})),
         ("CreateStream", dict(StreamName="od", StreamModeDetails={"StreamMode": "ON_DEMAND"})),

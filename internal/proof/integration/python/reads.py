@@ -1,5 +1,8 @@
-"""Writes, splits and reads everything back, in three ways, and prints each record of each way: by pages, by SubscribeToShard.
-Waits with boto3's waiters and lists with its paginators."""
+"""Writes records, splits the stream, and reads it back with GetRecords and with SubscribeToShard.
+
+It waits with boto3's waiters and lists with its paginators. It prints JSON with these members:
+"pages" has the lists of the paginators. "polled" has the records of each shard that GetRecords
+returned, and "pushed" those of SubscribeToShard. "ends" has the child shards of each shard."""
 import base64
 import json
 import sys
@@ -38,7 +41,10 @@ while kinesis.describe_stream_consumer(ConsumerARN=consumer)["ConsumerDescriptio
 
 
 def list_shards():
-    """Pages by hand: boto3's paginator gives StreamName with the token, which the service refuses as well."""
+    """Lists the shards page by page, without boto3's paginator.
+
+    The paginator sends StreamName together with NextToken. The embedded server refuses this, as the
+    real service does."""
     page = kinesis.list_shards(StreamName=NAME, MaxResults=1)
     yield from page["Shards"]
     while page.get("NextToken"):

@@ -1,9 +1,9 @@
-// A function for flights, which stops at the first that fails, and names it. It writes down the flights that it has handled,
-// in a file.
+// A Lambda function for flights. It stops at the first flight that fails, and reports its sequence
+// number to Lambda. It appends the flights that it has handled to a file.
 import { appendFileSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 
-// firstTime says whether no process has failed at this flight before.
+// firstTime returns true for the first caller, in any process, that asks about this flight.
 function firstTime(flight) {
   try {
     closeSync(openSync(join(process.env.FLIGHTS_FAILED, String(flight)), "wx"));

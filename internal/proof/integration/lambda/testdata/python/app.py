@@ -1,4 +1,6 @@
-"""A function for flights, with Powertools' batch utility. It writes down the flights that it has handled, in a file."""
+"""A Lambda function for flights that uses the batch utility of Powertools.
+
+It appends the flights that it has handled to a file."""
 import os
 from pathlib import Path
 
@@ -7,11 +9,11 @@ from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import Ki
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 processor = BatchProcessor(event_type=EventType.KinesisDataStreams)
-handled = open(os.environ["FLIGHTS_HANDLED"], "a", encoding="utf-8", buffering=1)  # a line at a time
+handled = open(os.environ["FLIGHTS_HANDLED"], "a", encoding="utf-8", buffering=1)  # buffers one line
 
 
 def first_time(flight):
-    """Whether no process has failed at this flight before."""
+    """Returns True for the first caller, in any process, that asks about this flight."""
     try:
         Path(os.environ["FLIGHTS_FAILED"], str(flight)).touch(exist_ok=False)
         return True
