@@ -73,7 +73,7 @@ type eventLog struct {
 }
 
 // with returns the log with later events added. The new events must be sorted, the oldest first. If
-// the log gets too long, with drops the oldest events.
+// the log gets too long, its oldest events are dropped.
 func (l eventLog) with(more []event) eventLog {
 	if len(more) == 0 {
 		return l

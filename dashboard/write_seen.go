@@ -41,7 +41,8 @@ func pausesChanged(seen string, paused []string) string {
 	return "This has changed since it was shown. Paused now: " + inWords(all) + "."
 }
 
-// pausable returns the words for a stream, or for the whole application, in a sentence.
+// pausable returns the subject of a sentence about a stream. If stream is "", the subject is the
+// whole application.
 func pausable(stream string) string {
 	if stream == "" {
 		return "The whole application"

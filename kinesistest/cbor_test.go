@@ -154,8 +154,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 	if status != 200 {
 		t.Fatalf("GetShardIterator: %d %v", status, it)
 	}
-	// The same without the tag and with a time in the future. The number still means milliseconds,
-	// not seconds.
+	// Send the same request without the tag and with a time in the future. The number still means
+	// milliseconds, not seconds.
 	request = bytes.Replace(request, []byte{0xc1, 0x1b}, []byte{0x1b}, 1)
 	status, refused := cbor(t, s, "GetShardIterator", binary.BigEndian.AppendUint64(request, uint64(now+60_000)))
 	if status != 400 || refused["__type"] != "InvalidArgumentException" || !strings.Contains(refused["message"].(string), fmt.Sprint(now+60_000)) {
@@ -182,8 +182,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		if got["PartitionKey"] != want[i].key || !bytes.Equal(got["Data"].([]byte), want[i].data) {
 			t.Errorf("record %d: %v", i, got)
 		}
-		// The value is tag 1 with an integer of milliseconds. The stream's first millisecond has
-		// passed.
+		// The value is tag 1 with an integer of milliseconds. The record may have arrived one
+		// millisecond after now, because the stream's first millisecond has passed.
 		if at, tagged := got["ApproximateArrivalTimestamp"].([2]any); !tagged || at[0] != uint64(1) || at[1].(int64)-now > 1 || at[1].(int64) < now {
 			t.Errorf("record %d arrived at %v, it is %d", i, got["ApproximateArrivalTimestamp"], now)
 		}

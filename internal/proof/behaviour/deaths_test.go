@@ -247,11 +247,11 @@ func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 		f.kills = func(weir.Record) bool { return time.Since(began) < 10*time.Minute }
 		f.start(3)
 		names := putMany(srv, 200, nil)
-		time.Sleep(14 * time.Minute) // a letter may wait for the patience
+		time.Sleep(14 * time.Minute) // a letter may wait until GiveUp.Patience has passed
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		letters := box.data()
-		if len(letters) > 4*6 { // one letter for each shard and patience
+		if len(letters) > 4*6 { // one letter per shard in each GiveUp.Patience, which is 2 minutes
 			t.Errorf("%d letters", len(letters))
 		}
 		for _, name := range names {

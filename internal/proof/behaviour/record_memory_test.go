@@ -40,7 +40,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 				var (
 					mu         sync.Mutex
 					kept       [][]weir.Record
-					then       []string // their contents at that time
+					then       []string // contents of the records in kept when they were delivered
 					calls, all int
 				)
 				say := func(r weir.Record) string {

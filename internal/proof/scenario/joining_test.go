@@ -79,7 +79,7 @@ func TestManyWorkersStartAtOnce(t *testing.T) {
 	}
 }
 
-// shardsRead returns the number of shards of which records were handled.
+// shardsRead returns the number of shards with at least one handled record.
 func (f *fleet) shardsRead() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -143,7 +143,7 @@ func TestTenThousandLeases(t *testing.T) {
 		if !table.Add("  one stops: balanced after", []time.Duration{until("one stops", workers-1)}, 5*beat) {
 			t.Error("this took too long")
 		}
-		time.Sleep(3 * beat) // until they know it
+		time.Sleep(3 * beat) // until the other workers know that it has left
 		was2 := takes.Load()
 		start(workers)
 		if !table.Add("  one joins: balanced after", []time.Duration{until("one joins", workers)}, 5*beat) {

@@ -24,7 +24,7 @@ type call struct {
 	life  *life
 	op    string
 	about string // shard or stream that the call is about
-	n     int    // number of the call among those with the same life, op and about; starts at 1, and is set at admission
+	n     int    // counts calls with the same life, op and about, from 1; set at admission
 	ctx   context.Context
 	deaf  bool // the call ignores the end of ctx; for a heartbeat, the driver watches ctx; see [world.listens]
 	body  any  // data for the code that decides the fate of the call

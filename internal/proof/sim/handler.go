@@ -38,8 +38,8 @@ func (h *handling) done() int {
 // verdict is the driver's decision about a call of a handler.
 type verdict struct {
 	kind       Fault  // "" means success
-	checkpoint int    // number of records to save before that; may be 0
-	habit      *habit // what the handler does before that; may be nil
+	checkpoint int    // number of records to save in the middle of the batch; may be 0
+	habit      *habit // what the handler does before it returns; may be nil
 	bad        *badly // fail at this record; may be nil
 }
 

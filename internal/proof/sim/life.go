@@ -51,7 +51,7 @@ type life struct {
 	cutOff   int64         // cut off from the store until this time
 	lastWord time.Duration // duration of a cut that begins with the effect of the next heartbeat
 	leads    int64         // until this time, a leader's calls to the store fail
-	barred   int64         // since when they fail
+	barred   int64         // time from which these calls fail
 	older    bool          // it runs the previous version of weir
 	pulls    bool          // its handlers pull batches
 	unread   int64         // until this time, its calls to Kinesis fail

@@ -182,7 +182,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 		return fmt.Sprintf("results up to %s say that %v are late and without a time, and have %v", r.UpTo, said, counts)
 	}
 	p.reached[of] = max(p.reached[of], v.upTo(of, r.UpTo))
-	if r.From == r.UpTo { // the end of a shard whose windows have all had results before
+	if r.From == r.UpTo { // the shard has ended, and all its windows have had results before
 		return ""
 	}
 	where := of + " " + r.UpTo.String()
@@ -258,7 +258,7 @@ func (p *payloadTime) tallied(v *windows, of string) string {
 
 // late reports whether the i-th record of a shard is late. It is late if an earlier record has a
 // time at least Lateness after the end of its window, and if the windows did not all end early in
-// between. The result is certain, or only possible.
+// between. certain is true if the record is late for sure. perhaps is true if it may be late.
 func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool) {
 	all := v.shards[of]
 	past := v.begins(all[i].of).Add(v.size + p.lateness)

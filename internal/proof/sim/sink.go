@@ -123,9 +123,10 @@ func (w *world) setsBack(id string, d *dice) {
 	w.faults(judge.Worker{}, 0)
 }
 
-// tellsLost reports whether the position of a restored sink shows that records are lost. It matters
-// for a sink that does not report unknown shards. The sink must contain each affected shard or an
-// ancestor. Records that were lost earlier and are still missing count too, because checkpoints
+// tellsLost reports whether weir can detect from the positions of a restored sink that records are
+// lost. It is used for sinks that do not report unknown shards. From such a sink, weir detects the
+// loss only if the sink contains the shard of each lost record, or an ancestor of that shard. This
+// includes records that an earlier restore lost and that are still missing, because checkpoints
 // have passed them.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]

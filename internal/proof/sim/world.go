@@ -49,7 +49,7 @@ type shared struct {
 	struck  []string          // faults that happened
 	wrong   string
 	settled int64    // when everything was well again
-	late    []string // problems found until then
+	late    []string // problems found before settled
 	begun   int      // number of lives
 	apps    []*world
 	foreign atomic.Pointer[string] // name of an application that a worker of another application passed to the store
@@ -103,7 +103,7 @@ type Result struct {
 	Beats         int
 	Lived         time.Duration // total time lived by all workers
 	Settled       time.Duration // time from the last fault until everything was well
-	Late          []string      // why it took that long
+	Late          []string      // problems found before everything was well
 	Handled       int
 	Again         int
 	Faults        map[Fault]int

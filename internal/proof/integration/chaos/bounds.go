@@ -41,9 +41,9 @@ const (
 func (t times) kinesisBack() time.Duration { return readAgain + t.moved() }
 
 // kinesisDead is the maximum time until records are read after connections to Kinesis have died
-// silently. A subscription ends when its connection does not answer a ping. A shard may be polled
-// because fan-out failed before. It may then be in an attempt to subscribe, and after that in a
-// read over another silent connection.
+// silently. A subscription ends when its connection does not answer a ping. If fan-out failed
+// before, the shard is polled instead. Then two calls may hang one after the other on silent
+// connections: an attempt to subscribe, and a read.
 func (t times) kinesisDead(pushed bool) time.Duration {
 	polled := readEnds + t.moved()
 	if pushed {

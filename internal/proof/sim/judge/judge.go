@@ -101,7 +101,7 @@ type Judge struct {
 type shardState struct {
 	parents []string
 	left    int       // number of records that are neither done nor exempt
-	since   time.Time // when one of these was last handled, or when the first was put
+	since   time.Time // when a record was last handled, or when the first record in left was put
 	over    bool      // the end of the shard was handled
 	epoch   uint64    // highest epoch that has begun
 	counts  uint64    // lowest epoch whose progress counts

@@ -22,7 +22,7 @@ type Call struct {
 	limit         int
 	filter        string
 	consumer      string // name of the consumer; for SubscribeToShard its ARN
-	loose         bool   // positions need not be those of records
+	loose         bool   // the start position may lie between records
 	page          page
 }
 

@@ -91,7 +91,7 @@ func (j *judge) waits() {
 }
 
 // shardsOf returns the shards that a fault can silence. These are the shards that it names, the
-// shards whose owner it affected, and the shards of which no record had been handled yet.
+// shards whose owner it affected, and the shards without a handled record so far.
 func (j *judge) shardsOf(f Fault) map[string]bool {
 	if f.Lives == nil && f.Shards == nil {
 		return nil

@@ -38,9 +38,11 @@ type Seen map[string][]Series
 
 // Bounds contains the allowed deviations of metrics.
 type Bounds struct {
-	// Delay is how much later or earlier than its file a counter may include a call.
+	// Delay is the maximum time between the end of a call and its appearance in a counter. The
+	// counter may also be early by this time.
 	Delay time.Duration
-	// Over is how much too large a lag gauge may be. Under is how much too small it may be.
+	// Over is the maximum error of a lag gauge that is too large. Under is the maximum error of a
+	// lag gauge that is too small.
 	Over, Under time.Duration
 	// Silence is the lag from which a shard counts as silent. It must be larger than Under.
 	Silence time.Duration
