@@ -203,9 +203,9 @@ func TestLargeRecordsArePushed(t *testing.T) {
 				t.Errorf("an event with %d records, %d ms behind", len(ev.Records), *ev.MillisBehindLatest)
 			}
 		}
-		// A large record borrows from the limit, and later records wait until the debt is paid. A
-		// small record waits for as many seconds as the large one is worth. Another record above
-		// one second's worth waits until a whole second's worth is available again.
+		// A large record is sent at once, although it uses the limit of several seconds. A small
+		// record then waits for this number of seconds. Another record that is larger than the
+		// limit of one second waits until the whole limit of a second is available again.
 		if arrivals[0] != 0 || arrivals[1].Round(time.Millisecond) != 5*time.Second || arrivals[2].Round(time.Millisecond) != 6*time.Second {
 			t.Errorf("they came after %v", arrivals)
 		}

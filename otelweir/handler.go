@@ -21,8 +21,8 @@ func (t *Telemetry) Handler(next weir.Handler) weir.Handler {
 	return &handler{t: t, next: next, spans: t.tracer != nil}
 }
 
-// Records does the same for a function that handles one record. Each record gets its own span, and
-// the batch gets none.
+// Records wraps a function that handles one record, like [Telemetry.Handler]. Each record gets its
+// own span, and the batch gets none.
 func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	t.wrapped.Store(true)
 	if t.tracer == nil {
@@ -38,9 +38,9 @@ func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	})}
 }
 
-// ShardHandlers does the same for the handlers that Open creates. It does not change Pull and
-// Position. A function that pulls records has no calls to measure, so only [weir.BatchHandled] is
-// recorded for it.
+// ShardHandlers wraps the handlers that Open creates, like [Telemetry.Handler]. It does not change
+// Pull and Position. A function that pulls records has no calls to measure, so only
+// [weir.BatchHandled] is recorded for it.
 func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	open := next.Open
 	if open == nil {

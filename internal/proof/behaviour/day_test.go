@@ -46,8 +46,8 @@ func TestADayOfFaults(t *testing.T) {
 	aDayOfFaults(t, weir.Polling, hours)
 }
 
-// TestADayOfFaultsByFanOut does the same with subscriptions, which also break, end and go silent.
-// It lasts four hours unless a flag sets another number.
+// TestADayOfFaultsByFanOut runs the test of TestADayOfFaults with fan-out. Subscriptions also
+// break, end and go silent. The test lasts four virtual hours, unless a flag sets another number.
 func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
 
 func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {

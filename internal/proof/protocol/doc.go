@@ -20,9 +20,9 @@
 // Each step is one call of the store with its decision, the arrival of an answer, or a tick. In the
 // code a call takes time, but the coarser steps lose no behaviour:
 //
-//   - A heartbeat is sent at the moment when the store carries it out. An earlier one would be
-//     trusted for less time, and is otherwise the same. If its sender has abandoned it by then, it
-//     is a late call.
+//   - A heartbeat is sent at the moment when the store carries it out. A heartbeat that was sent
+//     earlier would be trusted for less time, and would otherwise be the same. A heartbeat that its
+//     sender has abandoned before this moment is a late call.
 //   - A view, the plan and its Apply are one step, or the Apply is a late call. Late calls arrive
 //     at any later time, whatever has happened since. A deposed leader makes such calls, and so do
 //     two leaders at the same time.

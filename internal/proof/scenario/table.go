@@ -32,7 +32,7 @@ func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool
 	})
 }
 
-// Count does the same for counts.
+// Count adds counts, as Add adds durations.
 func (t *Table) Count(what string, each []int, bound int) bool {
 	return add(t, what, each, bound, func(n int) string { return fmt.Sprint(n) })
 }

@@ -111,7 +111,8 @@ func (w *world) ready(lead bool) int64 {
 	return w.readyOf(lead, func(*life) bool { return true })
 }
 
-// readyOf does the same for only those lives for which may returns true.
+// readyOf returns the time since which some worker could take leases or lead, like ready. It
+// considers only lives for which may returns true.
 func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {

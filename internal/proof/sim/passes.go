@@ -16,8 +16,8 @@ import (
 // a shard starts again with each answer that has only dropped or handled records and that takes the
 // reader farther than all earlier answers.
 //
-// Three rules keep this strict. First, a record that the handler should receive ends it: later
-// records do not count until that record is handled. Second, an answer without new records does not
+// Three rules keep this strict. First, if a record is for the handler, later records do not count
+// until that record is handled. Second, an answer without new records does not
 // count. Third, a lease that moves after the end of the faults counts only once for each life of a
 // worker. Otherwise leases could move forever, because each new owner reads the same records again.
 

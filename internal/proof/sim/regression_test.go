@@ -23,8 +23,8 @@ type regression struct {
 }
 
 // TestRegressionSeeds runs seeds that have found a bug. By default it runs those that failed again
-// when the fix was removed. The long form runs all. The head of the file states what they
-// guarantee.
+// when the fix was removed. The long form runs all seeds. The first lines of regressions.txt state
+// what the seeds guarantee.
 func TestRegressionSeeds(t *testing.T) {
 	if raced {
 		t.Skip("a Go program that looks for races has a scheduler that is random on purpose: nothing replays")

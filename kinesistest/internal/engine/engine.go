@@ -145,7 +145,7 @@ func (r *streamRef) validate(v *validator) {
 	v.streamARN(r.arn, "streamARN")
 }
 
-// validateARN does the same for requests that name a stream only by its ARN.
+// validateARN checks a required reference to a stream in a request that has no stream name.
 func (r *streamRef) validateARN(v *validator) {
 	if v.required(r.arn.Set, "streamARN") {
 		v.streamARN(r.arn, "streamARN")

@@ -169,7 +169,8 @@ func Start(t *testing.T, stdin string, args ...string) *Command {
 	return StartTo(t, NewOutput(), strings.NewReader(stdin), args...)
 }
 
-// StartTo does the same with an output that commands can share, and an input that can stay open.
+// StartTo starts a command line, like Start, with the given output and input. Several commands can
+// share the output, and the input can stay open.
 func StartTo(t *testing.T, out *Output, in io.Reader, args ...string) *Command {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -91,7 +91,8 @@ func number(to *int, low, high int) pflag.Value {
 	}
 }
 
-// parsed does the same for a flag whose value is read by parse. want describes the allowed values.
+// parsed returns the value of a flag that sets an integer from low to high. Unlike number, it reads
+// the value with parse. want describes the allowed values.
 func parsed(to *int, parse func(string) (int, error), low, high int, want string) pflag.Value {
 	return &cli.Number[int]{To: to, Parse: parse, Low: low, High: high, Want: want}
 }

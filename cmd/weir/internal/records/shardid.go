@@ -50,7 +50,8 @@ func ParseShard(s string) (id, stream string, err error) {
 	return shardPrefix + fmt.Sprintf("%012s", strings.TrimLeft(number, "0")), stream, nil
 }
 
-// ParseShardOf does the same for a command that is about a single stream, given by name or ARN.
+// ParseShardOf returns the ID of the shard, like ParseShard, for a command about a single stream.
+// stream is the name or the ARN of this stream.
 func ParseShardOf(stream, s string) (string, error) {
 	id, of, err := ParseShard(s)
 	if err != nil {

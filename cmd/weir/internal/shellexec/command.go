@@ -56,7 +56,8 @@ func (e Handler) run(ctx context.Context, input []byte, env ...string) error {
 	return e.runWith(ctx, bytes.NewReader(input), nil, env...)
 }
 
-// runWith does the same, and also passes files to the command, as descriptors from 3 on.
+// runWith runs the command, like run. It also passes files to the command, as descriptors from 3
+// on.
 func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File, env ...string) error {
 	cmd := Shell(ctx, e.Command)
 	cmd.Env, cmd.ExtraFiles = append(Environment(e.Credentials), env...), files

@@ -39,8 +39,8 @@ func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 	run(t, s, place, []string{os.Args[0]}, disturb...)
 }
 
-// Mixed does the same, but half of the processes run another program: the same test of an older
-// version.
+// Mixed tests a store like Run, without disturb functions. Half of the processes run the program
+// older: the same test in an older version of weir.
 func Mixed(t *testing.T, s lease.Store, place, older string) {
 	run(t, s, place, []string{os.Args[0], older})
 }

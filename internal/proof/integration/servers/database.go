@@ -205,8 +205,9 @@ func (d *Database) Start() {
 	}
 }
 
-// TryStart does the same for a program that can retry. After a crash, remaining parts of a server
-// may block its start for a moment.
+// TryStart starts the server again, like Start, but returns an error instead of failing the test.
+// After a crash, remaining parts of a server may block its start for a moment. The caller can then
+// retry.
 func (d *Database) TryStart() error { return d.start() }
 
 func (d *Database) start() error {
