@@ -20,9 +20,9 @@ type row struct {
 	ended bool
 }
 
-// reached returns the position of the sink for weir. A row that has ended still contains the
-// position of its last record. If the stream is recreated, its shards have the same names, and
-// their records come later.
+// reached returns the position of the sink for weir. This is the end if the shard has ended. The
+// row keeps the position of the last record even then. It matters if the stream is re-created: the
+// new shards have the same names, and their records come later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End

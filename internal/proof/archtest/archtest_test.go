@@ -61,8 +61,8 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	if mod.Module.Path != module || len(mod.Require) == 0 {
 		t.Fatalf("%s requires %d modules", mod.Module.Path, len(mod.Require))
 	}
-	// The SDK's config module is not among them: it imports clients of services that supply
-	// credentials.
+	// The SDK's config module must not be in this list. It imports clients of the services that
+	// supply credentials.
 	used := []string{sdk, sdk + "/service/dynamodb", sdk + "/service/kinesis", "github.com/aws/smithy-go"}
 	for _, m := range mod.Require {
 		if !m.Indirect && !slices.Contains(used, m.Path) || !isSDK(m.Path) {

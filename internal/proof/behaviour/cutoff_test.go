@@ -59,8 +59,8 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				}
 				// With fan-out, a worker counts as cut off only after its last subscription has
 				// ended, which takes up to five minutes. Until then, it gets another shard for each
-				// one that it gives up after StallAfter. In place of each shard but the last, it
-				// can get up to three.
+				// one that it gives up after StallAfter. It can therefore give up three leases for
+				// each of its shards except the last.
 				most := (shards + 1) / 2
 				if reading == weir.FanOut {
 					most = 3*(most-1) + 1

@@ -329,8 +329,8 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				if s := strings.Join(got, " "); s != c.want {
 					t.Errorf("attempts %s, want %s", s, c.want)
 				}
-				// A failure is reported with the number of the attempt that failed, for the current
-				// first record.
+				// A failure is reported with the number of the attempt that failed. This is the
+				// number for the record that was first in the batch at that time.
 				for i, attempt := range told {
 					if next := strings.Split(got[i+1], "/")[0]; next != fmt.Sprint(attempt+1) {
 						t.Errorf("failure %d was told as attempt %d, and the next call says %s", i+1, attempt, next)

@@ -72,8 +72,8 @@ type session struct {
 	terms  [maxLeases]term
 
 	// seen is how long the heartbeat counts of the other sessions have not changed, as this process
-	// has watched them. A count that changes is not watched until it is read again. Without
-	// Model.OwnWatch, still contains this time for the session itself.
+	// has watched them. A count that changes is not watched until it is read again. The field still
+	// has this time for the session itself, without Model.OwnWatch.
 	seen  [maxSessions]uint8
 	still uint8
 

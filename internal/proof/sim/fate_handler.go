@@ -202,9 +202,9 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
 		w.noteFinished(c.life, h.judge.IDs)
-		// A handler that pulls reports done records later. A loop does not learn that its term has
-		// ended and another has begun. The body of the loop does not either, and handles a record
-		// again.
+		// Some handlers do not confirm the records now. A handler that pulls reports them as done
+		// later. The body of a loop does not learn that its term has ended and another has begun,
+		// so it may handle a record again.
 		if !c.life.pulls && (!w.isLoop() || h.batch.Attempt == 1 && h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}

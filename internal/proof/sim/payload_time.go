@@ -125,8 +125,8 @@ func (w *world) admitStray(c *call, s strayCall) {
 				b := &judge.Batch{Worker: l.who, Shard: w.nameOfLease(&held), Epoch: held.Epoch, IDs: []judge.ID{s.id}}
 				w.judge.Noted(b, 1, w.wall())
 			default:
-				// The next owner repeats a call of the previous owner. It does not if the previous
-				// owner then moves the sink past the record.
+				// The next owner repeats this call, unless the previous owner moves the sink past
+				// the record afterwards.
 				l.strays[c.about] = append(l.strays[c.about], s.id)
 			}
 			w.answer(c, reply{value: verdict{}})

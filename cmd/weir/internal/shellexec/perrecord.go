@@ -138,7 +138,7 @@ func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...s
 	if err == nil || errors.As(err, &exit) {
 		return said.outcome(err)
 	}
-	// The command was ended or did not start. Its results so far count, except for failures,
-	// because the end may have caused them.
+	// The command was ended or did not start. Count its successes so far. Ignore its failures,
+	// because the end of the command may have caused them.
 	return batchOutcome{done: said.outcome(nil).done, err: err}
 }

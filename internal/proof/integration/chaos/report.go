@@ -21,8 +21,8 @@ type report struct {
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
 	Wrong      []string `json:"wrong"` // broken promises that the journals do not show
-	// Machine is the largest delay of the producer. That part of the waiting times is caused by the
-	// machine.
+	// Machine is the largest delay of the producer. The machine causes this part of the waiting
+	// times.
 	Machine time.Duration `json:"machine_late_ns"`
 	Metrics *watch.Report `json:"metrics,omitempty"`
 	Dir     string        `json:"dir,omitempty"` // directory of the files, if they were kept

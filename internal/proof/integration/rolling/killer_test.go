@@ -82,8 +82,8 @@ func kill(t *testing.T, kind, place string) {
 		return items
 	}
 	until("a letter", func() bool { return len(given()) > 0 })
-	// Records from before the dead-lettering must be handled, of the same shard and of others, and
-	// so must later records.
+	// All records must be handled: records from before and after the dead letter, of the same shard
+	// and of other shards.
 	put.hurry.Store(true)
 	until("every record", func() bool {
 		if put.done.Load() < records {
