@@ -148,8 +148,8 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 					}
 					if phase < 5 && rng.IntN(2) == 0 {
 						// Restore a backup only if weir can detect what was lost. Either the sink
-						// reports unknown shards as new, or the backup has positions of both initial
-						// shards. Otherwise a lost shard looks like a new one.
+						// reports unknown shards as new, or the backup has positions of both
+						// initial shards. Otherwise a lost shard looks like a new one.
 						b := backups[rng.IntN(len(backups))]
 						if db.complete || len(b.at) > 1 && !b.at["shardId-000000000000"].IsZero() && !b.at["shardId-000000000001"].IsZero() {
 							db.database = b.backup()

@@ -21,7 +21,7 @@ import (
 // count. Third, a lease that moves after the end of the faults counts only once for each life of a
 // worker. Otherwise leases could move forever, because each new owner reads the same records again.
 
-// reading is the farthest point in a shard to which answers have taken a reader.
+// reading is the progress of a reader in a shard, according to the answers of Kinesis.
 type reading struct {
 	reached uint64 // sequence number of the last record
 	passed  int    // number of leading containers without a record that must be handled

@@ -280,7 +280,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
 		t.Errorf("%s", got)
 	}
-	// The variable must not keep a worker from starting that has no use for it.
+	// A worker that does not use the variable must start nevertheless.
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("1"))

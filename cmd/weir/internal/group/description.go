@@ -88,9 +88,9 @@ type leaseInfo struct {
 // deathsInfo counts the consecutive owners of a lease that died at its current checkpoint.
 type deathsInfo struct {
 	Died   int    `json:"died"`
-	Alone  int    `json:"alone"`            // owners that died while they handled a single record
-	Record string `json:"record,omitempty"` // position after that record
-	known  bool   // Record is the record that they were handling
+	Alone  int    `json:"alone"`            // owners that died while they handled one record of the shard by itself
+	Record string `json:"record,omitempty"` // position after the record that was handled by itself
+	known  bool   // some owner handled no other record when it died
 }
 
 // hold sets the reason why a worker holds the checkpoint of a shard on purpose. If the trouble
