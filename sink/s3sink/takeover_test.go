@@ -22,8 +22,8 @@ import (
 // isObject reports whether a key is that of an object and not of a link.
 func isObject(key string) bool { return key != "" && !strings.Contains(key, "_weir/") }
 
-// If a writer dies between writing a link and its object, the next writer writes the object. Its
-// own objects would end elsewhere.
+// If a writer dies between writing a link and its object, the next writer writes the object. It
+// uses the end in the link, although its own options would make the object end elsewhere.
 func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 	for name, more := range map[string]int{"and goes on": 20, "and there is nothing more": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -178,8 +178,9 @@ func (w *writer) leave(ctx context.Context, why error) error {
 }
 
 // write extends the chain to a position: after the last record of an object, or the end of the
-// shard. If another writer was faster, the chain may extend beyond that position. Or the next
-// object may need records that have not been read yet. Then write sets w.next and returns.
+// shard. If another writer was faster, the chain may already extend beyond that position. Another
+// writer may also have begun an object with records that are not read yet. In this case write
+// leaves w.next set and returns.
 func (w *writer) write(ctx context.Context, to weir.Position) error {
 	for w.at.Compare(to) < 0 {
 		if w.next == nil {

@@ -218,7 +218,7 @@ func (c *call) overdue() error {
 	return context.Cause(c.late) // nil while the call is in progress
 }
 
-// again allows new calls after others were ended. why is the error of those.
+// again allows new calls after the peer has ended calls. why is the error of the ended calls.
 func (p *Peer) again(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

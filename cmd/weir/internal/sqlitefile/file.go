@@ -24,8 +24,8 @@ type File struct {
 }
 
 // Open opens the file. If create is true, it creates the file and its tables if they are missing.
-// The flag that names the file is enough for that, because a separate step would protect nothing.
-// If create is false, a missing file is an error.
+// No separate setup command is needed, because it would protect nothing. If create is false, a
+// missing file is an error.
 func Open(ctx context.Context, path string, create bool) (*File, error) {
 	if path == "" {
 		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")

@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// writer writes the objects of all shards of the stream "s". It has its own leases, and other
-// processes do not respect them.
+// writer writes the objects of all shards of the stream "s". Each writer process has its own
+// leases, so several processes write the objects of a shard at the same time.
 func writer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
