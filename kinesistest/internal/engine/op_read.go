@@ -125,7 +125,7 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 		case old.shard == sh.number:
 			return 0, foreign(text, c.action, sh.id, s.name, c.cfg.Account)
 		default:
-			n = old // of another shard, which owns reports
+			n = old // the number of another shard; sh.owns returns the error
 		}
 	}
 	if err := sh.owns(n, text, s.name, c.cfg.Account, c.action); err != nil {

@@ -54,8 +54,8 @@ type waitsKey struct{}
 // Say prints a message, with the arguments of fmt.Sprintf.
 type Say func(level slog.Level, format string, args ...any)
 
-// WithWaits returns a context for a command. Until end is called, it reports what the command is
-// waiting for.
+// WithWaits returns a context for a command. Until end is called, calls with this context are
+// watched, and say reports the services that do not answer.
 func WithWaits(ctx context.Context, say Say) (_ context.Context, end func()) {
 	w := &waits{say: say, over: make(chan struct{})}
 	return context.WithValue(ctx, waitsKey{}, w), func() {
