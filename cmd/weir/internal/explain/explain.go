@@ -29,7 +29,7 @@ import (
 func Error(err error) string { return redact.Text(explained(err)) }
 
 // ourPackages removes the names of weir's packages from error texts.
-var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", "provision: ", "")
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", ": producer: ", ": ", "provision: ", "")
 
 func explained(err error) string {
 	var told PlainError
