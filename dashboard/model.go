@@ -96,7 +96,7 @@ func assess(name string, s sighting, now time.Time) application {
 		}
 		verdict := s.judged[judged[l.Key]].Shard
 		of.standing = standing{verdict.State, l.Finished()}
-		of.Sentence = reason(verdict, now)
+		of.Sentence = verdict.Text()
 		if lag := verdict.Lag(); !l.Finished() && lag >= 0 {
 			of.Lag, of.LagKnown = lag, true
 		}
@@ -107,7 +107,7 @@ func assess(name string, s sighting, now time.Time) application {
 		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.late(), x.late()), boolCompare(x.Done, y.Done), x.Key.Compare(y.Key))
 	})
 	a.conclude(s)
-	a.Recent = s.past.recent(now)
+	a.Recent = s.past.recent(now).agree(a.State)
 	return a
 }
 

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -80,7 +82,23 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 		s.past.at, s.past.missing = s.at, "The history cannot be read from the store: "+err.Error()
 		return
 	}
-	s.past = s.past.with(chunks, s.at)
+	first := s.past.chunks == nil
+	if s.past = s.past.with(chunks, s.at); first {
+		w.watch.Remember(s.past.reports())
+	}
+}
+
+// reports returns the history in the form of package observe.
+func (p past) reports() observe.Past {
+	all := make(observe.Past, len(p.shards))
+	for key, moments := range p.shards {
+		reports := make([]observe.Report, len(moments))
+		for i, m := range moments {
+			reports[i] = observe.Report{Minute: m.minute, Session: m.session, Worker: p.workers[m.session], Lag: m.lag, Marks: m.marks}
+		}
+		all[key] = reports
+	}
+	return all
 }
 
 // finish fills in when shards were finished. It uses the history for shards that finished while no
@@ -281,6 +299,18 @@ const trendMinutes = 30
 type recentLag struct {
 	Trend string // the result of trend
 	Line  string // an SVG path, 60 wide and 14 high; "" if too little is known
+}
+
+// agree gives the trend the word that fits the state, which is about a shorter time.
+func (r recentLag) agree(s health.State) recentLag {
+	switch {
+	case r.Trend == "":
+	case s == health.FallingBehind:
+		r.Trend = "rising"
+	case s == health.CatchingUp:
+		r.Trend = "falling"
+	}
+	return r
 }
 
 func (p past) recent(now time.Time) recentLag {

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -72,6 +73,29 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 		shown(t, h, "/app?app=billing&span=1h&by=bytes", "1 MiB")
 		if page := shown(t, h, "/app?app=billing&span=1h"); strings.Contains(page, `class="l3"`) {
 			t.Error("where colours are states they show the lag")
+		}
+	})
+}
+
+// A page that is opened later says since when, and whether the lag grows, at its first look.
+func TestThePageKnowsThePastAtItsFirstLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		fill(t, store, "billing", 1)
+		report(t, store, "billing", "s1", 1, 30, func(_ int, ago int64) history.Sample { return history.Sample{Lag: time.Duration(31-ago) * time.Minute} })
+		lags := func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+			return map[lease.Key]dashboard.Lag{{Stream: "orders", Shard: "shardId-000000000000"}: {Behind: 32 * time.Minute}}, nil
+		}
+		shown(t, dashboard.Handler(store, dashboard.Options{Lags: lags}), "/", "falling behind", "its lag grew by", "behind for at least", "rising")
+		time.Sleep(time.Minute + 30*time.Second)
+		if err := store.Leave(t.Context(), "billing", lease.Report{Session: "s1"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		for range 2 { // also a page that is started again
+			shown(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", "no worker lives for at least 10 min")
+			time.Sleep(time.Second)
 		}
 	})
 }

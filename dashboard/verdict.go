@@ -38,29 +38,7 @@ func (s standing) heat() int {
 	return int(s.State)
 }
 
-// reason explains the state of a shard in words.
-func reason(s health.Shard, now time.Time) string {
-	text := s.Why
-	switch {
-	case text != "":
-	case s.State == health.OK && s.Lag() >= time.Second:
-		text = short(s.Lag()) + " behind"
-	case s.State == health.OK:
-		text = "up to date"
-	}
-	if lag := s.Lag(); lag > 0 && s.State > health.NotKnown {
-		text = strings.TrimSuffix(short(lag)+" behind, "+text, ", ")
-	}
-	if now.Sub(s.Since) > time.Second && !s.Since.IsZero() && (s.State.Trouble() || s.State == health.Idle) {
-		text += ", for " + short(now.Sub(s.Since))
-	}
-	if s.Err != "" {
-		text += "; last error: " + s.Err
-	}
-	return text
-}
-
-// short formats a duration with one unit: 0 s, 42 s, 3 min, 5 h, 2 d.
+// short formats a duration for people: 0 s, 42 s, 3 min, 5 h, 2 d.
 func short(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 100*time.Second:

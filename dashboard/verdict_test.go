@@ -4,33 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
-
-func TestReasonsInWords(t *testing.T) {
-	t.Parallel()
-	of := func(s health.State, lag time.Duration, why, err string, since time.Time) health.Shard {
-		return health.Shard{State: s, Why: why, Err: err, Since: since, ReadLag: health.Unknown, HandledLag: health.Unknown, SavedLag: lag}
-	}
-	for _, c := range []struct {
-		name  string
-		shard health.Shard
-		want  string
-	}{
-		{"all is well", of(health.OK, 0, "", "", time.Time{}), "up to date"},
-		{"a little lag", of(health.OK, 4*time.Second, "", "", time.Time{}), "4 s behind"},
-		{"read to its end", of(health.OK, 0, "read to its end", "", time.Time{}), "read to its end"},
-		{"it waits", of(health.Idle, time.Hour, "waits for its parents", "", at(-5)), "waits for its parents, for 5 min"},
-		{"it catches up", of(health.CatchingUp, time.Hour, "caught up in 3 min at this rate", "", at(-5)), "60 min behind, caught up in 3 min at this rate"},
-		{"it is stalled", of(health.Stalled, time.Hour, "in the handler", "no room", at(-5)), "60 min behind, in the handler, for 5 min; last error: no room"},
-		{"nothing is known", of(health.NotKnown, health.Unknown, "its lag is unknown", "", time.Time{}), "its lag is unknown"},
-	} {
-		if got := reason(c.shard, noon); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
 
 func TestWorkersAreSilentOnlyAfterLooksThatSawIt(t *testing.T) {
 	t.Parallel()

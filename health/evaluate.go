@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,14 +16,15 @@ const (
 	Idle
 	// NotKnown means that there is no information.
 	NotKnown
-	// Behind means that records wait, and that the observed time is too short for more details.
+	// Behind: records wait, and the lag neither falls nor grows, or the observation is too short.
 	Behind
 	// CatchingUp means that records wait, and that the lag falls.
 	CatchingUp
 	// GoingBack means that the shard was reset to an earlier position and handles its records
 	// again.
 	GoingBack
-	// FallingBehind means that records wait and are handled, but the lag does not fall.
+	// FallingBehind: records wait and are handled, but the lag grows, by more than a second in two
+	// minutes.
 	FallingBehind
 	// Unread means that no worker reads the shard, although one should, and that records may wait.
 	Unread
@@ -75,8 +77,8 @@ func (s State) Trouble() bool { return s >= FallingBehind }
 type Options struct {
 	// Allowed is the maximum lag that counts as zero. Default 10 s.
 	Allowed time.Duration
-	// Window is the time without a falling lag after which a shard is falling behind. Default 5
-	// min.
+	// Window is the time of which the later half shows whether a lag grows or falls. Defaults to
+	// 5 min.
 	Window time.Duration
 	// StallAfter is how long a shard with waiting records may make no progress. Default 2 min.
 	StallAfter time.Duration
@@ -108,8 +110,11 @@ type Shard struct {
 	// Why is the reason in a few words. It is the condition that the shard waits for, its stage, or
 	// the reason why its checkpoint does not move.
 	Why string
-	// Since is when the state began, as far as the window and the owner show. Otherwise it is zero.
+	// Since is when the state began, or zero if that is unknown. For the states that are about the
+	// trend of a lag it is when the lag became larger than allowed. It is for display only.
 	Since time.Time
+	// AtLeast reports that the state may have begun before Since, up to one observation earlier.
+	AtLeast bool
 	// Err is the last error of its owner, or "".
 	Err string
 	// ReadLag, HandledLag and SavedLag are the current lags or [Unknown]. They grow while the shard
@@ -121,6 +126,8 @@ type Shard struct {
 	// Caught is the estimated time until all records are handled, if the lag continues to fall at
 	// the same rate. It is [Unknown] in all states except CatchingUp.
 	Caught time.Duration
+
+	lasts time.Duration // how long it lasts if Since is known
 }
 
 // Lag returns the handled lag. If it is unknown, Lag returns the checkpoint lag, or else the read
@@ -151,7 +158,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	if last.Retention > 0 && waiting >= 0 {
 		v.Left = max(0, last.Retention-waiting)
 	}
-	tip := tipSince(seen, o.Allowed)
+	began := beginningsOf(seen, o.Allowed)
 	switch {
 	case last.Expired:
 		v.State, v.Why, v.Left = RetentionNear, "records expired before they were handled", 0
@@ -161,28 +168,33 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 			v.Why = "records expired before they were handled"
 		}
 	case last.Owner == "" && (last.Wait == ForParents || last.Wait == Paused):
-		v.State, v.Why, v.Since = Idle, last.Wait.String(), ownerless(seen)
+		v.State, v.Why = Idle, last.Wait.String()
+		v.began(began.unowned, now)
 	case last.Owner == "":
-		v.State, v.Why, v.Since = Unread, last.Wait.String(), ownerless(seen)
+		v.State, v.Why = Unread, last.Wait.String()
+		v.began(began.unowned, now)
 	case last.Complains && now.Sub(last.Since) >= o.StallAfter:
-		v.State, v.Why, v.Since = Stalled, last.Stage, last.Since
+		v.State, v.Why = Stalled, last.Stage
+		v.began(start{at: last.Since}, now)
 	case waiting < 0:
 		v.State, v.Why = NotKnown, "its lag is unknown"
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
 		// Only the checkpoint is known. It is held on purpose, so its lag has no meaning.
 	case wentBack(seen):
-		v.State, v.Why, v.Since = GoingBack, "it was set back", backSince(seen)
-	case now.Sub(stillSince(seen)) >= o.StallAfter:
-		v.State, v.Why, v.Since = Stalled, last.Stage, stillSince(seen)
-		if !last.Since.IsZero() && last.Since.Before(v.Since) {
-			v.Since = last.Since
+		v.State, v.Why = GoingBack, "it was set back"
+		v.began(start{at: backSince(seen)}, now)
+	case !began.still.at.IsZero() && now.Sub(began.still.at) >= o.StallAfter:
+		v.State, v.Why = Stalled, last.Stage
+		v.began(began.still, now)
+		if !last.Since.IsZero() && last.Since.Before(began.still.at) {
+			v.began(start{at: last.Since}, now)
 		}
 		if v.Why == "" {
 			v.Why = "nothing is done"
 		}
 	default:
-		v.trend(seen, tip, o)
+		v.trend(seen, began.behind, now, o)
 	}
 	if last.Held != "" && v.State < Stalled {
 		v.Why = join(v.Why, "its checkpoint is held by "+last.Held)
@@ -190,87 +202,80 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend rates a shard whose lag was never small in the window. The rating depends on whether the
-// lag fell in the second half of the window.
-func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
+// trend rates a lag by whether it grew or fell in the later half of the window, in which it was
+// never small.
+func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options) {
 	last := seen[len(seen)-1]
-	from, ok := before(seen, last.At.Add(-o.Window/2))
-	if !ok {
-		v.State, v.Why = Behind, "watched too briefly to say whether it catches up"
+	v.State = Behind
+	v.began(behind, now)
+	from, low, ok := earlier(seen, o)
+	switch {
+	case ok:
+	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.Window/2:
+		v.Why = "since a moment ago"
 		return
-	}
-	if !tip.Before(from.At) && tip.After(last.At.Add(-o.Window/2)) {
-		v.State, v.Why, v.Since = Behind, "since a moment ago", tip
+	case slices.ContainsFunc(seen, func(s Observation) bool { return s.Past && last.At.Sub(s.At) >= o.Window }):
+		v.Why = "its lag neither grows nor falls"
+		return
+	default:
+		v.Why = "watched too briefly to say whether it catches up"
 		return
 	}
 	in := last.At.Sub(from.At)
-	// Use the minimum of several lags, so that a fluctuating lag does not count as falling.
-	low := from.lag()
-	for _, then := range seen {
-		if l := then.lag(); l >= 0 && then.At.After(from.At) && then.At.Sub(from.At) <= o.Window/4 {
-			low = min(low, l)
+	fell, least := low-last.lag(), in/leastPart
+	switch {
+	case -fell > least:
+		v.State, v.Why = FallingBehind, "its lag grew by "+rough(-fell)+" in "+rough(in)
+	case fell > least:
+		v.State = CatchingUp
+		if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
+			v.Caught = time.Duration(left)
+			v.Why = "caught up in " + rough(v.Caught) + " at this rate"
 		}
-	}
-	fell := low - last.lag()
-	v.Since = from.At
-	if fell <= 0 {
-		v.State, v.Why = FallingBehind, "its lag did not fall in "+rough(in)
-		if fell < 0 {
-			v.Why = "its lag grew by " + rough(-fell) + " in " + rough(in)
-		}
-		return
-	}
-	v.State = CatchingUp
-	if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
-		v.Caught = time.Duration(left)
-		v.Why = "caught up in " + rough(v.Caught) + " at this rate"
+	default:
+		v.Why = "its lag neither grows nor falls"
 	}
 }
 
-// before returns the latest observation with a known lag at or before moment.
-func before(seen []Observation, moment time.Time) (Observation, bool) {
-	for i := len(seen) - 1; i >= 0; i-- {
-		if s := seen[i]; !s.At.After(moment) && s.lag() >= 0 {
-			return s, true
-		}
-	}
-	return Observation{}, false
-}
+// leastPart is the part of the time by which a lag has to change to grow or fall: a second in two
+// minutes.
+const leastPart = 120
 
-// tipSince returns when an allowed lag was last seen, or zero if there was none.
-func tipSince(seen []Observation, allowed time.Duration) time.Time {
-	for i := len(seen) - 1; i >= 0; i-- {
-		if l := seen[i].lag(); l >= 0 && l <= allowed {
-			return seen[i].At
-		}
-	}
-	return time.Time{}
-}
-
-// stillSince returns since when the position has not moved while records wait.
-func stillSince(seen []Observation) time.Time {
+// earlier returns the observation to compare the last one with, and its lag. It is the latest one
+// that is half a window older. For a fluctuating lag the lag is the least of some that followed. An
+// observation of the past is only used if the lag changed by more than it may be wrong. The result
+// is false without such an observation since the lag was small.
+func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
-	since := last.At
 	for i := len(seen) - 1; i >= 0; i-- {
-		if seen[i].progress() != last.progress() || seen[i].lag() == 0 || seen[i].Owner == "" {
-			break
+		from = seen[i]
+		low = from.lag()
+		if low < 0 {
+			continue
 		}
-		since = seen[i].At
+		if low <= o.Allowed {
+			return from, low, false
+		}
+		if from.At.After(last.At.Add(-o.Window / 2)) {
+			continue
+		}
+		if change := (low - last.lag()).Abs(); from.Past && change <= (low+last.lag())/blur {
+			continue
+		} else if from.Past { // a lag grows no faster than the time passes
+			return from, max(low, last.lag()-last.At.Sub(from.At)), true
+		}
+		for _, then := range seen[i+1:] {
+			if l := then.lag(); l >= 0 && then.At.Sub(from.At) <= o.Window/4 {
+				low = min(low, l)
+			}
+		}
+		return from, low, true
 	}
-	return since
+	return from, low, false
 }
 
-// ownerless returns since when no owner was seen. A single observation is not enough.
-func ownerless(seen []Observation) time.Time {
-	if len(seen) == 1 {
-		return time.Time{}
-	}
-	since := seen[len(seen)-1].At
-	for i := len(seen) - 1; i >= 0 && seen[i].Owner == ""; i-- {
-		since = seen[i].At
-	}
-	return since
-}
+// blur is the part by which a lag of the past may be wrong.
+const blur = 20
 
 // wentBack reports whether the checkpoint moved back and has not reached its former place again.
 func wentBack(seen []Observation) bool { return !backSince(seen).IsZero() }

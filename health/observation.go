@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/shard"
@@ -49,6 +50,8 @@ type Observation struct {
 	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
 	Wait  Wait // why it has no owner
+	// Since is also set without an owner, if the last heartbeat of the previous one was seen then.
+	//
 	// Stage is the owner's activity since Since, in words such as "in the handler". Attempts is its
 	// number of consecutive failures, and Err is the last failure. Complains is set if the owner
 	// itself reports no progress since Since.
@@ -64,6 +67,11 @@ type Observation struct {
 	Retention time.Duration
 	// Expired reports that records after the checkpoint have left the stream, or may have left it.
 	Expired bool
+	// Past marks an observation from the history that workers report once a minute. It has no
+	// positions, and its lags are within 5 % of the true ones.
+	Past bool
+
+	begun *beginnings // set by a Window
 }
 
 // progress returns the furthest known position.
@@ -100,33 +108,51 @@ func grown(lag time.Duration, since time.Duration) time.Duration {
 
 const maxLag = 1<<63 - 1
 
-// Window contains the latest observations of a shard, oldest first. It is not safe for concurrent
-// use.
-type Window struct{ kept []Observation }
+// Window holds the latest observations of a shard, oldest first. It also keeps when the present
+// conditions began, however long ago that was. It is not safe for concurrent use.
+type Window struct {
+	// Allowed is [Options.Allowed] of the evaluations, 0 for the default.
+	Allowed time.Duration
+	kept    []Observation
+}
 
-// Add adds an observation. It drops observations that are older than span, and those that
-// [Options.Window] does not need. It ignores an observation that is not newer than the last one. An
-// observation shortly after the last one replaces it, so that a window covers its time for any rate
-// of observations.
+// Add adds an observation, and drops those older than span before it and those beyond what
+// [Options.Window] needs. An observation that is not newer than the last is ignored. An observation
+// shortly after the last one replaces it, so that a window covers its time at any rate of
+// observations. Observations of the past are kept six times as long, until later ones cover half
+// the span.
 func (w *Window) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {
 		return
 	}
-	// Keep the first observation of each owner, because it shows when that owner began.
-	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && o.At.Sub(w.kept[n-2].At) < span/windowParts {
+	allowed := Options{Allowed: w.Allowed}.Defaults().Allowed
+	if n == 0 {
+		o.begun = begin(o)
+	} else {
+		o.begun = w.kept[n-1].then(o, allowed)
+	}
+	// Keep the first observation of each owner, so that a window shows each change.
+	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && w.kept[n-1].Past == o.Past && o.At.Sub(w.kept[n-2].At) < span/windowParts {
 		w.kept[n-1] = o
 	} else {
 		w.kept = append(w.kept, o)
 	}
-	old := 0
-	for old < len(w.kept)-1 && o.At.Sub(w.kept[old].At) > span {
-		old++
-	}
-	w.kept = append(w.kept[:0], w.kept[old:]...)
+	covered := slices.ContainsFunc(w.kept, func(k Observation) bool { return !k.Past && o.At.Sub(k.At) >= span/2 })
+	last := w.kept[len(w.kept)-1]
+	w.kept = slices.DeleteFunc(w.kept[:len(w.kept)-1], func(k Observation) bool {
+		if k.Past {
+			return covered || o.At.Sub(k.At) > pastSpans*span
+		}
+		return o.At.Sub(k.At) > span
+	})
+	w.kept = append(w.kept, last)
 }
 
 // All returns the observations, oldest first. The slice is valid until the next Add.
 func (w *Window) All() []Observation { return w.kept }
 
-const windowParts = 10
+const (
+	windowParts = 10
+	pastSpans   = 6 // how much longer observations of the past are kept
+)

@@ -63,17 +63,8 @@ func (a *Application) sentence(shards int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s", a.State, w.Name, w.Stream)
-	if lag := w.Lag(); lag > 0 {
-		fmt.Fprintf(&b, ", %s behind", rough(lag))
-	}
-	if w.Why != "" {
-		b.WriteString(", " + w.Why)
-	}
-	if !w.Since.IsZero() && a.State.Trouble() {
-		b.WriteString(" since " + w.Since.UTC().Format("15:04:05") + " UTC")
-	}
-	if w.Err != "" {
-		b.WriteString("; last error: " + clean(w.Err))
+	if text := w.Text(); text != "" {
+		b.WriteString(", " + text)
 	}
 	var more []string
 	for i := len(states) - 1; i > int(Idle); i-- {

@@ -26,7 +26,10 @@ type Look struct {
 	// Silent contains sessions whose heartbeats have stopped although they have not ended. It may
 	// be nil for [Watch.Add], because the watch finds such sessions itself.
 	Silent map[string]bool
-	// Lags contains the known lags.
+	// Heard is when the present heartbeat count of a session was first seen, if known. [Watch.Add]
+	// sets it.
+	Heard map[string]time.Time
+	// Lags are the known lags.
 	Lags      map[lease.Key]Lag
 	Retention map[string]time.Duration // by stream, if known
 }
@@ -36,13 +39,17 @@ type Look struct {
 type Watch struct {
 	Options health.Options
 	windows map[lease.Key]*health.Window
+	owners  map[lease.Key]string // sessions, as of the last look
 	beats   map[string]beat
+	past    Past
+	began   time.Time // when the past became known
 }
 
 // beat is a session's heartbeat count, and when a look first found this count.
 type beat struct {
 	count uint64
 	since time.Time
+	moved bool // a look saw it change
 }
 
 // Add adds a look, and drops shards whose leases are gone.
@@ -51,16 +58,53 @@ func (w *Watch) Add(l Look) {
 	if l.Silent == nil {
 		l.Silent = silent
 	}
+	l.Heard = make(map[string]time.Time, len(w.beats))
+	for session, b := range w.beats {
+		l.Heard[session] = b.since
+	}
+	if w.past != nil && w.began.IsZero() {
+		w.began = l.At
+	} else if l.At.Sub(w.began) > pastNeeded {
+		w.past = nil
+	}
+	owners := make(map[lease.Key]string, len(l.View.Leases))
+	for _, of := range l.View.Leases {
+		owners[of.Key] = of.Owner
+	}
 	kept := map[lease.Key]*health.Window{}
 	for key, o := range Shards(l) {
 		window := w.windows[key]
-		if window == nil {
-			window = &health.Window{}
+		if window == nil || w.mistaken(window, o, owners[key]) {
+			window = w.past.window(key, o, owners[key], w.Options)
 		}
 		window.Add(o, w.Options.Defaults().Window)
 		kept[key] = window
 	}
-	w.windows = kept
+	w.windows, w.owners = kept, owners
+}
+
+// mistaken reports whether earlier looks took a shard for owned by a session that no look has seen
+// alive.
+func (w *Watch) mistaken(window *health.Window, o health.Observation, owner string) bool {
+	all := window.All()
+	return o.Owner == "" && owner != "" && all[len(all)-1].Owner != "" && !w.beats[owner].moved
+}
+
+// Remember adds what workers reported before the first look. Call it before the first Add. A later
+// call adds the reports to what is known.
+func (w *Watch) Remember(p Past) {
+	w.past, w.began = p, time.Time{}
+	for key, window := range w.windows {
+		seen := slices.Clone(window.All())
+		if len(seen) == 0 || len(p[key]) == 0 {
+			continue
+		}
+		again := p.window(key, seen[0], w.owners[key], w.Options)
+		for _, o := range seen {
+			again.Add(o, w.Options.Defaults().Window)
+		}
+		w.windows[key] = again
+	}
 }
 
 // listen returns the sessions whose heartbeat count has not changed for their failover time.
@@ -69,7 +113,7 @@ func (w *Watch) listen(l Look) map[string]bool {
 	for _, of := range l.View.Workers {
 		b, known := w.beats[of.Session]
 		if !known || b.count != of.Beat {
-			b = beat{of.Beat, l.At}
+			b = beat{of.Beat, l.At, known}
 		}
 		beats[of.Session] = b
 		if !of.Ended && l.At.Sub(b.since) >= of.Times.Or(lease.DefaultTimes).Failover {
@@ -130,7 +174,9 @@ func Shards(l Look) map[lease.Key]health.Observation {
 		if o.Wait == health.NoWait {
 			w := workers[of.Owner]
 			o.Owner = cmp.Or(w.Name, w.Session)
-			complain(&o, w, of.Key)
+			complain(&o, w, of.Key, l.Heard[w.Session])
+		} else if l.Silent[of.Owner] {
+			o.Since = l.Heard[of.Owner]
 		}
 		all[of.Key] = o
 	}
@@ -188,8 +234,12 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
-// complain adds the troubles that a worker reports about the shard.
-func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
+// complain adds the troubles that a worker reported about its shard, in a heartbeat that was first
+// seen at the given time, if known.
+func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.Time) {
+	if heard.IsZero() {
+		heard = o.At
+	}
 	for _, t := range w.Troubles {
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
@@ -201,7 +251,7 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 			o.Held = strings.TrimPrefix(t.Why, "by ")
 			continue
 		}
-		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, o.At.Add(-t.For), t.Why, t.Failing.Attempts
+		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, heard.Add(-t.For), t.Why, t.Failing.Attempts
 		if t.Key == key {
 			return // a trouble of the shard itself contains more information
 		}

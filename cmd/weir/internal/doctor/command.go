@@ -110,8 +110,12 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		return err
 	}
+	past, err := shardlag.Past(ctx, store, o.App, time.Now())
+	if err != nil {
+		t.Note("the history of the application is not known: %s", explain.Error(store.Explain(err)))
+	}
 	report := report{App: o.App, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: Diagnose(facts)}
-	sum := judged(facts, time.Now())
+	sum := judged(facts, past, time.Now())
 	report.State, report.Sentence = sum.State, sum.Sentence
 	for _, w := range facts.Second.Workers {
 		if facts.Beats[w.Session] && !w.Ended {
@@ -132,9 +136,10 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	return err
 }
 
-// judged computes the state of the application from the two reads. The second is the current one.
-func judged(f Facts, now time.Time) health.Application {
+// judged is the state of the application from two looks; the second is the current one.
+func judged(f Facts, past observe.Past, now time.Time) health.Application {
 	var seen observe.Watch
+	seen.Remember(past)
 	for i, view := range []lease.View{f.First, f.Second} {
 		look := observe.Look{
 			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 )
@@ -110,7 +112,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives since ") ||
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives for at least ") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
@@ -149,4 +151,26 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 func TestFindingsDoNothingToTheTerminal(t *testing.T) {
 	report := report{App: clitest.Evil, Leader: clitest.Evil, Findings: []Finding{{Severity: Error, Text: clitest.Evil, Do: clitest.Evil}}}
 	clitest.CheckShown(t, "doctor", report.text(), 4)
+}
+
+// The verdict on an application uses what its workers reported before.
+func TestTheDoctorKnowsThePast(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := Facts{Apart: 5 * time.Second, Beats: map[string]bool{"S1": true}, Shards: map[lease.Key]Shard{key("1"): {First: Look{Waits: true, Age: 30 * time.Minute}, Second: Look{Waits: true, Age: 30 * time.Minute}}}}
+	for i, v := range []*lease.View{&f.First, &f.Second} {
+		v.Workers = []lease.Worker{{Session: "S1", Beat: uint64(i)}}
+		v.Leases = []lease.Lease{{Key: key("1"), Owner: "S1"}}
+	}
+	past := observe.Past{}
+	for ago := int64(30); ago > 0; ago-- {
+		past[key("1")] = append(past[key("1")], observe.Report{Minute: now.Unix()/60 - ago, Session: "S1", Lag: time.Duration(30-ago) * time.Minute})
+	}
+	if sum := judged(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 28 min") {
+		t.Error(sum.Sentence)
+	}
+	f.Beats["S1"], f.Second.Workers[0].Beat, f.Apart = false, 0, time.Minute
+	if sum := judged(f, past, now.Add(10*time.Minute)); sum.State != health.Unread || !strings.Contains(sum.Sentence, "no worker lives for at least 9 min") {
+		t.Error(sum.Sentence)
+	}
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"encoding/binary"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
 )
 
 func TestShardsAreReadTheLessOftenTheMoreThereAre(t *testing.T) {
@@ -149,5 +152,33 @@ func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
 	}
 	if code := x.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d, %s", code, x.Err)
+	}
+}
+
+// An exporter that was started again says the same as before, because it reads the history.
+func TestAnExporterThatStartsKnowsThePast(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	key, now := lease.Key{Stream: "s", Shard: "shardId-000000000000"}, time.Now()
+	if _, err := store.Apply(t.Context(), "a", []lease.Action{{Kind: lease.Create, Lease: lease.Lease{Key: key, Epoch: 1, Position: shard.Oldest}}}); err != nil {
+		t.Fatal(err)
+	}
+	c := lease.HistoryChunk{Session: "s1", Since: now.Unix()/60 - 30}
+	// The last 21 minutes of a worker without a name that held shard 0 of stream s.
+	c.Data = append(binary.AppendUvarint([]byte{1}, uint64(c.Since)), 0)
+	c.Data = append(c.Data, 0, 1, 0, 1, 's', 1, 0x80)
+	for range 20 {
+		c.Data = append(c.Data, 1, 0, 0x80)
+	}
+	if err := store.PutHistory(t.Context(), "a", c); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w := &watcher{store: stores.Shown{Store: stores.Store{Store: store}}, opts: &options{every: time.Second}, apps: map[string]*watchedApp{"a": {name: "a"}}}
+		w.visit(t.Context(), w.apps["a"])
+		got := w.judge(now)[0].answer()
+		if got.State != health.Unread || !regexp.MustCompile(`^unread: .*, no worker lives for at least (8|9) min$`).MatchString(got.Sentence) {
+			t.Errorf("%+v", got)
+		}
 	}
 }

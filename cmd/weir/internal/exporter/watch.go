@@ -40,6 +40,7 @@ type watchedApp struct {
 	err       error // error of the last read of the store
 	view      lease.View
 	looked    time.Time // when the store last answered
+	past      bool      // the history was read, or there is none
 	watch     observe.Watch
 	read      time.Time // when the shards were last read
 	lags      map[lease.Key]observe.Lag
@@ -138,6 +139,12 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 		a.err = err
 		return
 	}
+	var past observe.Past
+	remembers := a.past // only this goroutine writes it
+	if !remembers {
+		past, err = shardlag.Past(ctx, w.store, a.name, time.Now())
+		remembers = err == nil
+	}
 	if len(w.opts.streams) > 0 {
 		view.Leases = slices.DeleteFunc(slices.Clone(view.Leases), func(l lease.Lease) bool { return !slices.Contains(w.opts.streams, l.Stream) })
 	}
@@ -171,6 +178,10 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	a.err, a.view, a.looked = nil, view, now
 	a.lags, a.read, a.retention, a.unread, a.lagErr = lags, read, retention, unread, lagErr
 	a.reads += reads
+	if past != nil {
+		a.watch.Remember(past)
+	}
+	a.past = remembers
 	was := a.moved
 	a.moved = make(map[lease.Key]moved, len(view.Leases))
 	for _, l := range view.Leases {

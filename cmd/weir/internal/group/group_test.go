@@ -359,7 +359,7 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 	} {
 		look := shardlag.LookAt(time.Now(), v, lags)
 		look.Silent, look.Retention = shardlag.SilentIn(v, c.beats, c.length), map[string]time.Duration{"orders": c.kept}
-		r := lagsOf("app", look, lags)
+		r := lagsOf("app", look, nil, lags)
 		if r.State != c.state || !strings.Contains(r.Sentence, c.sentence) || strings.Contains(r.Sentence, "bills") || len(r.Shards) != 2 {
 			t.Errorf("%s: %v, %s, of %d shards; want %v, %s", name, r.State, r.Sentence, len(r.Shards), c.state, c.sentence)
 		}

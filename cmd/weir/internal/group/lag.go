@@ -44,12 +44,12 @@ checkpoint, 16 shards at a time. These reads count against the five per second
 that all readers of a shard share. Finished shards are omitted. It changes
 nothing.
 
-For each shard, and at the end for the application, it also shows the state: ok,
-behind, unread (and why), stalled (reported by the worker), or near the end of
-retention. The application has the state of its worst shard. To know which
-workers live, the command waits until each has sent a heartbeat or its
-FailoverAfter has passed. It cannot say whether a lag falls: use "weir exporter"
-or "weir dashboard" for that.
+For each shard, and at the end for the application, it also shows the state, for
+example ok, falling behind, unread (and why), or near the end of retention. The
+application has the state of its worst shard. To know which workers live, the
+command waits until each has sent a heartbeat or its FailoverAfter has passed.
+Whether a lag grows or falls comes from the history that workers report once a
+minute. Without it, use "weir exporter" or "weir dashboard".
 
 With --max the exit code is 3 if any shard is further behind, and 1 if the lag
 of a shard is unknown. It can therefore be used in any monitor that runs a
@@ -135,7 +135,11 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	}
 	seen := shardlag.LookAt(time.Now(), view, lags)
 	seen.Retention, seen.Silent = kept, shardlag.SilentIn(view, beats, length)
-	report := lagsOf(o.App, seen, lags)
+	past, err := shardlag.Past(ctx, store, o.App, seen.At)
+	if err != nil {
+		t.Note("the history of the application is not known: %s", explain.Error(store.Explain(err)))
+	}
+	report := lagsOf(o.App, seen, past, lags)
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
@@ -154,10 +158,11 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	return nil
 }
 
-// lagsOf returns a report on the shards whose lag was queried.
-func lagsOf(app string, look observe.Look, lags map[lease.Key]shardlag.Lag) lagReport {
+// lagsOf judges the shards that were asked.
+func lagsOf(app string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag) lagReport {
 	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
 	var seen observe.Watch
+	seen.Remember(past)
 	seen.Add(look)
 	_, stand := seen.Judge(look.At)
 	shards := map[lease.Key]health.Named{}

@@ -136,8 +136,23 @@ func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	return l
 }
 
-// Retentions queries the retention of the streams for which known has no value. The retention
-// rarely changes. It stays unknown for streams that cannot be described.
+// Historian is a store that can be asked for history.
+type Historian interface {
+	RecentHistory(ctx context.Context, app string, since int64) ([]lease.HistoryChunk, error)
+}
+
+// Past reads what workers reported about the shards of an application. It is nil without an error
+// if the store keeps no history.
+func Past(ctx context.Context, store Historian, app string, now time.Time) (observe.Past, error) {
+	chunks, err := store.RecentHistory(ctx, app, now.Add(-lease.HistoryKept).Unix()/60)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	return observe.PastOf(chunks), err
+}
+
+// Retentions asks for the retention of streams for which it is not known yet; it hardly ever
+// changes. It stays unknown for streams that cannot be described.
 func Retentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	for _, stream := range streams {

@@ -184,7 +184,23 @@ func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (d
 	return did, err
 }
 
-// Admin returns the administrative interface of the store, or an error if the store has none.
+// RecentHistory returns the history of an application since a minute. The error is
+// [errors.ErrUnsupported] if the store keeps none.
+func (s Store) RecentHistory(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
+	historian, can := s.Store.(lease.Historian)
+	if !can || !s.Abilities().Has(lease.KeepHistory) {
+		return nil, errors.ErrUnsupported
+	}
+	err = s.Ask(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		chunks, err = historian.History(ctx, app, since)
+		return err
+	})
+	return chunks, err
+}
+
+// Admin is the administrative interface of the store, or nil.
 func (s Store) Admin() (lease.Admin, error) {
 	if admin, ok := s.Store.(lease.Admin); ok {
 		return notedAdmin{s, admin}, nil
@@ -263,14 +279,9 @@ func (s Shown) PutHistory(context.Context, string, lease.HistoryChunk) error {
 
 // History makes Shown a lease.Historian.
 func (s Shown) History(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
-	historian, can := s.Store.Store.(lease.Historian)
-	if !can {
+	if chunks, err = s.RecentHistory(ctx, app, since); errors.Is(err, errors.ErrUnsupported) {
 		return nil, fmt.Errorf("a %s store keeps no history", s.url.Kind)
 	}
-	err = s.Ask(ctx, func(ctx context.Context) error {
-		chunks, err = historian.History(ctx, app, since)
-		return err
-	})
 	return chunks, s.said(err)
 }
 

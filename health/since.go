@@ -1,0 +1,148 @@
+package health
+
+import "time"
+
+// certain is how far apart two observations may be for the time of a change between them to be
+// known.
+const certain = 5 * time.Second
+
+// start is when a condition began.
+type start struct {
+	at   time.Time // zero while the condition does not hold
+	seen startSeen
+}
+
+// startSeen is what is known about a start.
+type startSeen uint8
+
+const (
+	startExact   startSeen = iota // the condition began at this time, to within a few seconds
+	startAtLeast                  // it began at this time or a little earlier
+	startUnknown                  // it was there at the first observation, without a past
+)
+
+// beginnings are when the conditions began that an observation shows.
+type beginnings struct {
+	unowned start // it has no owner
+	still   start // it has an owner, records wait, and its position does not move
+	behind  start // its lag is larger than allowed
+}
+
+// begin returns the beginnings at the first observation.
+func begin(o Observation) *beginnings {
+	b := &beginnings{}
+	first := start{o.At, startUnknown}
+	if o.Past {
+		first.seen = startAtLeast
+	}
+	if o.Owner == "" {
+		b.unowned = first
+	} else if o.lag() != 0 {
+		b.still = first
+	}
+	if o.lag() > 0 {
+		b.behind = first
+	}
+	return b
+}
+
+// then returns the beginnings at the next observation after o.
+func (o Observation) then(next Observation, allowed time.Duration) *beginnings {
+	was, b := o.begun, &beginnings{}
+	changed := start{next.At, startExact}
+	if o.Past || next.At.Sub(o.At) > certain {
+		changed.seen = startAtLeast
+	}
+	switch {
+	case next.Owner != "":
+	case o.Owner == "":
+		b.unowned = was.unowned
+	default:
+		b.unowned = changed
+		if !next.Since.IsZero() {
+			b.unowned.at = next.Since
+		}
+	}
+	switch {
+	case next.Owner == "" || next.lag() == 0:
+	case o.Past: // it has no position
+		b.still = start{next.At, startUnknown}
+	case was.still.at.IsZero() || o.progress() != next.progress():
+		b.still = changed
+	default:
+		b.still = was.still
+	}
+	switch lag := next.lag(); {
+	case lag < 0:
+		b.behind = was.behind
+	case lag <= allowed:
+	case !was.behind.at.IsZero():
+		b.behind = was.behind
+	case o.lag() < 0:
+		b.behind = start{next.At, startUnknown}
+	default:
+		b.behind = changed
+	}
+	return b
+}
+
+// beginningsOf returns the beginnings at the last of some observations, which may have been in no
+// Window.
+func beginningsOf(seen []Observation, allowed time.Duration) *beginnings {
+	last := seen[len(seen)-1]
+	if last.begun != nil {
+		return last.begun
+	}
+	before := seen[0]
+	before.begun = begin(before)
+	for _, o := range seen[1:] {
+		o.begun = before.then(o, allowed)
+		before = o
+	}
+	return before.begun
+}
+
+// began sets when the state began.
+func (v *Shard) began(s start, now time.Time) {
+	v.Since, v.AtLeast, v.lasts = time.Time{}, false, 0
+	if s.at.IsZero() || s.seen == startUnknown {
+		return
+	}
+	v.Since, v.AtLeast, v.lasts = s.at, s.seen == startAtLeast, now.Sub(s.at)
+}
+
+// lasting says since when a state lasts, after a space or a comma.
+func (v Shard) lasting() string {
+	about := ""
+	if v.State == FallingBehind {
+		about = ", behind"
+	}
+	switch {
+	case !v.State.Trouble() && v.State != Idle || v.State == RetentionNear:
+		return ""
+	case v.Since.IsZero():
+		return ", since unknown"
+	case v.AtLeast:
+		return about + " for at least " + rough(max(v.lasts, 0))
+	}
+	return about + " since " + v.Since.UTC().Format("15:04:05") + " UTC"
+}
+
+// Text describes the evaluation in words, without the state: the lag, the reason, since when, and
+// the last error. All tools show it.
+func (v Shard) Text() string {
+	text, lag := v.Why, v.Lag()
+	switch {
+	case text != "" && lag > 0 && v.State != OK && v.State != NotKnown:
+		text = rough(lag) + " behind, " + text
+	case text == "" && v.State != OK && lag > 0, text == "" && v.State == OK && lag >= time.Second:
+		text = rough(lag) + " behind"
+	case text == "" && v.State == OK:
+		text = "up to date"
+	}
+	text += v.lasting()
+	if v.Err != "" {
+		text += "; last error: " + clean(v.Err)
+	}
+	return text
+}

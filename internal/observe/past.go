@@ -1,0 +1,99 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/lease"
+)
+
+// Report is what the owner of a shard reported in a minute.
+type Report struct {
+	Minute  int64 // since the beginning of 1970
+	Session string
+	Worker  string        // name of the worker, "" if unknown
+	Lag     time.Duration // handled lag, negative if unknown
+	Marks   history.Marks
+}
+
+// Past contains the reports about shards, in the order of time. Old reports and those of workers
+// without history are missing.
+type Past map[lease.Key][]Report
+
+const (
+	// pastNeeded is how long after its first look a Watch keeps the past.
+	pastNeeded = 5 * time.Minute
+	// reportSpread is how late in a minute a worker reports.
+	reportSpread = 20 * time.Second
+)
+
+// PastOf decodes chunks of history. It leaves out the unreadable ones.
+func PastOf(chunks []lease.HistoryChunk) Past {
+	p := Past{}
+	for _, c := range chunks {
+		samples, worker, err := history.Read(c)
+		if err != nil {
+			continue
+		}
+		for _, s := range samples {
+			p[s.Key] = append(p[s.Key], Report{s.Minute, c.Session, worker, s.Lag, s.Marks})
+		}
+	}
+	for _, all := range p {
+		slices.SortStableFunc(all, inOrder)
+	}
+	return p
+}
+
+// inOrder compares reports about a shard. Within a minute the owner that released it comes first.
+func inOrder(a, b Report) int {
+	held := func(r Report) int {
+		if r.Marks&(history.Ended|history.Lost) != 0 {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(held(a), held(b)))
+}
+
+// window returns a window with the reports about a shard before its first observation. owner is the
+// session that owns the lease now.
+func (p Past) window(key lease.Key, first health.Observation, owner string, o health.Options) *health.Window {
+	w, span := &health.Window{Allowed: o.Allowed}, o.Defaults().Window
+	var last Report
+	for _, r := range p[key] {
+		at := time.Unix(60*r.Minute, 0)
+		if !at.Before(first.At) {
+			break
+		}
+		if at = at.Add(reportSpread); !at.Before(first.At) {
+			at = first.At.Add(-time.Millisecond)
+		}
+		if r.Minute == last.Minute && r.Session == last.Session { // the last report of a worker that stops
+			r.Marks |= last.Marks
+		}
+		last = r
+		w.Add(health.Observation{
+			At: at, Owner: cmp.Or(r.Worker, r.Session, "a worker"), Past: true,
+			HandledLag: r.Lag, SavedLag: health.Unknown, ReadLag: health.Unknown,
+		}, span)
+	}
+	if last.Session == "" || first.Owner != "" || owner != "" && owner != last.Session {
+		return w
+	}
+	// The last owner would have reported again by this time.
+	end := time.Unix(60*(last.Minute+1), 0)
+	if last.Marks&(history.Ended|history.Lost) == 0 {
+		end = end.Add(reportSpread)
+	}
+	if end.Before(first.At) {
+		w.Add(health.Observation{
+			At: end, Wait: first.Wait, Past: true,
+			HandledLag: health.Unknown, SavedLag: health.Unknown, ReadLag: health.Unknown,
+		}, span)
+	}
+	return w
+}
