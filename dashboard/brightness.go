@@ -39,7 +39,7 @@ var metrics = []metric{
 		label: "bytes", words: "bytes", about: "The shade is the throughput of its worker, as a part of the 1 MiB per second that a shard accepts:",
 		levels: [levels]string{"under 1 %", "under 10 %", "under 25 %", "under 50 %", "under 80 %", "more"},
 		now: func(of *shardInfo) int {
-			if of.Load == 0 {
+			if of.Load == 0 || !of.Held {
 				return unknown
 			}
 			return bytesLevel(of.Load)

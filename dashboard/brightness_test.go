@@ -11,7 +11,9 @@ import (
 func TestBrightnessIsAMetricOnAFixedScale(t *testing.T) {
 	t.Parallel()
 	behind := func(d time.Duration) shardInfo { return shardInfo{Lag: d, LagKnown: true} }
-	brings := func(bytes float64) shardInfo { return shardInfo{Lease: lease.Lease{Load: lease.LoadOf(bytes)}} }
+	brings := func(bytes float64) shardInfo {
+		return shardInfo{Lease: lease.Lease{Load: lease.LoadOf(bytes)}, Held: true}
+	}
 	for _, c := range []struct {
 		name, by, class string
 		of              shardInfo
@@ -27,6 +29,7 @@ func TestBrightnessIsAMetricOnAFixedScale(t *testing.T) {
 		{"nothing to handle", "bytes", "l0", brings(0), 0},
 		{"half of what a shard takes", "bytes", "l4", brings(shardTakes / 2), 4},
 		{"all that a shard takes", "bytes", "l5", brings(shardTakes), 5},
+		{"one that no worker holds", "bytes", "unknown", shardInfo{Lease: lease.Lease{Load: 30}}, 0},
 		{"a worker that does not say", "bytes", "unknown", shardInfo{}, 0},
 	} {
 		m := metricOf(c.by)

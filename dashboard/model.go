@@ -19,10 +19,10 @@ type application struct {
 	Workers  []workerInfo
 	Leader   string // "" if there is no leader
 	Streams  []string
-	Notes    []string // notes about workers whose sets of streams differ
-	Open     int      // number of unfinished shards
-	Living   int      // number of workers that may be alive
-	Load     float64  // bytes per second that these workers handle
+	Notes    []string // about workers that read different streams
+	Open     int      // shards that are not finished
+	Living   int      // workers that may be alive
+	Rate     string   // throughput, for people
 	Worst    time.Duration
 	LagKnown bool
 	Recent   recentLag
@@ -37,7 +37,9 @@ type shardInfo struct {
 	lease.Lease
 	standing
 	Sentence string
-	Worker   string // the owner; "" if there is none
+	Worker   string // the owner, "" if there is none
+	Held     bool   // the owner lives
+	Rate     string // throughput, for people
 	Lag      time.Duration
 	LagKnown bool
 	Opened   time.Time // zero if unknown
@@ -54,8 +56,8 @@ type workerInfo struct {
 	lease.Worker
 	Life   life
 	Leads  bool
-	Leases int
-	Load   float64
+	Leases int    // shards that it holds and that are not finished
+	Rate   string // throughput, for people
 }
 
 // assess computes what the page shows from a read of the application.
@@ -87,13 +89,14 @@ func assess(name string, s sighting, now time.Time) application {
 			w := &a.Workers[i]
 			of.Worker = cmp.Or(w.Name, w.Session)
 			for _, t := range w.Troubles {
-				if t.Key == l.Key {
+				if t.Key == l.Key && s.group.Lives(w.Session) {
 					of.Troubles = append(of.Troubles, t)
 				}
 			}
 		} else {
 			of.Worker = l.Owner
 		}
+		of.Held, of.Rate = s.group.Holder(l.Key) != "", s.group.ShardRate(l)
 		verdict := s.judged[judged[l.Key]].Shard
 		of.standing = standing{verdict.State, l.Finished()}
 		of.Sentence = verdict.Text()
@@ -113,22 +116,16 @@ func assess(name string, s sighting, now time.Time) application {
 
 // addWorkers fills a.Workers. It returns the index of each session in it.
 func (a *application) addWorkers(s sighting) map[string]int {
-	held, load := map[string]int{}, map[string]float64{}
-	for _, l := range s.view.Leases {
-		held[l.Owner]++
-		load[l.Owner] += l.Load.Bytes()
-	}
 	for _, w := range s.view.Workers {
-		info := workerInfo{Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: w.Session == s.view.Leader.Session, Leases: held[w.Session], Load: load[w.Session]}
-		if info.Life != lifeEnded && info.Life != lifeSilent {
-			a.Living++
-			a.Load += info.Load
-			if info.Leads {
-				a.Leader = cmp.Or(w.Name, w.Session)
-			}
+		leads := w.Session == s.group.Leader
+		info := workerInfo{Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: leads, Rate: s.group.WorkerRate(w.Session)}
+		info.Leases, _ = s.group.Holds(w.Session)
+		if leads {
+			a.Leader = cmp.Or(w.Name, w.Session)
 		}
 		a.Workers = append(a.Workers, info)
 	}
+	a.Living, a.Rate = s.group.Living, s.group.Rate()
 	slices.SortFunc(a.Workers, func(x, y workerInfo) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Session, y.Session))
 	})
@@ -226,9 +223,6 @@ func (a *application) conclude(s sighting) {
 	}
 	a.standing = standing{s.whole.State, len(a.Shards) > 0 && a.Open == 0}
 	a.Sentence = strings.TrimPrefix(s.whole.Sentence, s.whole.State.String()+": ")
-	if a.Done {
-		a.Sentence = "all shards were read to their end"
-	}
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
 		a.Sentence += "; nobody leads"
 	}

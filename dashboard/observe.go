@@ -55,7 +55,8 @@ type sighting struct {
 	// The health of the application and of its shards, the worst shard first.
 	whole   health.Application
 	judged  []health.Named
-	lags    map[lease.Key]Lag // lags at the time lagsAt
+	group   observe.Group
+	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
 	lagErr  error                   // why lags are missing; nil if they are not
 	asked   map[lease.Key]bool      // shards whose lag has been queried
@@ -143,6 +144,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	o.askStreams(ctx, w, &next)
 	w.watch.Add(next.look())
 	next.whole, next.judged = w.watch.Judge(next.at)
+	next.group = w.watch.Group()
 	next.told = w.seen.tell(next)
 	w.seen = next
 	return next, nil

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -20,7 +21,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"short":   short,
 	"ago":     ago,
 	"lagOf":   lagOf,
-	"rate":    func(bytes float64) string { return lease.LoadOf(bytes).String() },
+	"rate":    rateThen,
 	"appLink": func(app string) string { return link("app", "app", app) },
 }).ParseFS(assets, "assets/*.html"))
 
@@ -33,6 +34,14 @@ func clean(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
+}
+
+// rateThen formats a throughput that the owner of a shard reported.
+func rateThen(l lease.Load) string {
+	if l == 0 {
+		return "not known"
+	}
+	return observe.Rate(l.Bytes())
 }
 
 func ago(now, t time.Time) string {
@@ -166,8 +175,8 @@ func titleOf(shards []shardInfo, of []int) string {
 	if first.Worker != "" {
 		text += ", owned by " + first.Worker
 	}
-	if first.Load > 0 && !first.Done {
-		text += "; brings " + first.Load.String()
+	if first.Load > 0 && first.Held {
+		text += "; brings " + first.Rate
 	}
 	if !first.Opened.IsZero() {
 		text += "; opened " + first.Opened.UTC().Format("15:04:05")

@@ -185,7 +185,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
 		for _, t := range of.Troubles {
-			if t.Key == (lease.Key{}) {
+			if t.Key == (lease.Key{}) && s.group.Lives(of.Session) {
 				row.OwnTroubles = append(row.OwnTroubles, t)
 			}
 		}

@@ -127,6 +127,9 @@ type Shard struct {
 	// the same rate. It is [Unknown] in all states except CatchingUp.
 	Caught time.Duration
 
+	// Finished reports that the shard was read to its end.
+	Finished bool
+
 	lasts time.Duration // how long it lasts if Since is known
 }
 
@@ -152,6 +155,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	}
 	if last.Saved.IsEnd() {
 		v.Why, v.Err, v.ReadLag, v.HandledLag, v.SavedLag = "read to its end", "", 0, 0, 0
+		v.Finished = true
 		return v
 	}
 	waiting := v.Lag()

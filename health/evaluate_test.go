@@ -200,9 +200,12 @@ func TestAnApplicationIsAsBadAsItsWorstShard(t *testing.T) {
 		return health.Named{Stream: "orders", Name: name, Shard: health.Shard{State: s, SavedLag: lag, HandledLag: -1, ReadLag: -1, Why: "why", Since: noon, Err: "no\x1b[1m such\ntable"}}
 	}
 	for sentence, all := range map[string][]health.Named{
-		"unknown: it has no shards yet":   nil,
-		"ok: its shard is up to date":     {shardOf("a", health.OK, 0)},
-		"ok: all 2 shards are up to date": {shardOf("a", health.OK, 0), shardOf("b", health.OK, 0)},
+		"unknown: it has no shards yet":         nil,
+		"ok: all shards were read to their end": {{Shard: health.Shard{Finished: true}}},
+		"ok: its shard is up to date":           {shardOf("a", health.OK, 0)},
+		"ok: all 2 shards are up to date": {
+			shardOf("a", health.OK, 0), shardOf("b", health.OK, 0), {Name: "z", Shard: health.Shard{Finished: true}},
+		},
 		"stalled: b of orders, 2 min behind, why since 12:00:00 UTC; last error: no [1m such table; of the others 1 stalled, 1 catching up": {
 			shardOf("a", health.OK, 0), shardOf("c", health.Stalled, time.Minute), shardOf("b", health.Stalled, 2*time.Minute), shardOf("d", health.CatchingUp, time.Hour),
 		},

@@ -120,7 +120,7 @@ func (v Shard) lasting() string {
 	switch {
 	case !v.State.Trouble() && v.State != Idle || v.State == RetentionNear:
 		return ""
-	case v.Since.IsZero():
+	case v.Since.IsZero(), v.AtLeast && v.lasts < time.Second:
 		return ", since unknown"
 	case v.AtLeast:
 		return about + " for at least " + rough(max(v.lasts, 0))

@@ -22,20 +22,29 @@ type Application struct {
 	// Sentence describes the result: the state, the worst shard with its reason, and the number of
 	// other shards in trouble.
 	Sentence string
-	// Worst is the worst shard, or nil if there are no shards.
+	// Worst is the worst shard, nil without unfinished shards.
 	Worst *Named
 	// Lag is the largest known lag, or [Unknown].
 	Lag time.Duration
-	// Count is the number of shards in each state. The index is the [State].
+	// Count is the number of unfinished shards in each state, by [State].
 	Count [len(states)]int
 }
 
-// Sum evaluates an application from its shards. The worst shard has the worst state, then the
-// largest lag, then the first name. It does not depend on the order of the arguments.
-func Sum(all []Named) Application {
-	a := Application{Lag: Unknown}
-	if len(all) == 0 {
+// Sum evaluates an application by its shards that are not finished. Worse states come first, then
+// larger lags, then names, so Worst does not depend on the order of the arguments.
+func Sum(shards []Named) Application {
+	a, all := Application{Lag: Unknown}, make([]Named, 0, len(shards))
+	for _, s := range shards {
+		if !s.Finished {
+			all = append(all, s)
+		}
+	}
+	switch {
+	case len(shards) == 0:
 		a.State, a.Sentence = NotKnown, "unknown: it has no shards yet"
+		return a
+	case len(all) == 0:
+		a.State, a.Sentence, a.Lag = OK, "ok: all shards were read to their end", 0
 		return a
 	}
 	worst := slices.MinFunc(all, Compare)

@@ -41,6 +41,7 @@ type Watch struct {
 	windows map[lease.Key]*health.Window
 	owners  map[lease.Key]string // sessions, as of the last look
 	beats   map[string]beat
+	group   Group
 	past    Past
 	began   time.Time // when the past became known
 }
@@ -80,7 +81,7 @@ func (w *Watch) Add(l Look) {
 		window.Add(o, w.Options.Defaults().Window)
 		kept[key] = window
 	}
-	w.windows, w.owners = kept, owners
+	w.windows, w.owners, w.group = kept, owners, GroupOf(l.View, l.Silent)
 }
 
 // mistaken reports whether earlier looks took a shard for owned by a session that no look has seen
@@ -124,16 +125,8 @@ func (w *Watch) listen(l Look) map[string]bool {
 	return silent
 }
 
-// Living returns the number of workers that have not ended and still send heartbeats.
-func (w *Watch) Living(v lease.View, at time.Time) int {
-	n := 0
-	for _, of := range v.Workers {
-		if b, known := w.beats[of.Session]; !of.Ended && known && at.Sub(b.since) < of.Times.Or(lease.DefaultTimes).Failover {
-			n++
-		}
-	}
-	return n
-}
+// Group returns the counts of the last look.
+func (w *Watch) Group() Group { return w.group }
 
 // Judge returns the health of each shard at a moment, the worst first, and the health of the
 // application.

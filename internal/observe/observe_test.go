@@ -130,7 +130,7 @@ func TestAWorkerThatDoesNotBeatIsSilentAfterItsFailoverTime(t *testing.T) {
 		if sum, _ := w.Judge(at); sum.State != want {
 			t.Errorf("after %v: %s", at.Sub(noon), sum.Sentence)
 		}
-		if living := w.Living(view, at); (living == 2) != (want == health.NotKnown) {
+		if living := w.Group().Living; (living == 2) != (want == health.NotKnown) {
 			t.Errorf("after %v: %d live", at.Sub(noon), living)
 		}
 	}

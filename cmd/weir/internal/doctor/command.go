@@ -88,10 +88,10 @@ means that the command could not look.`,
 // report is the output of weir doctor.
 type report struct {
 	App      string       `json:"app"`
-	State    health.State `json:"state"`    // state of the worst shard
-	Sentence string       `json:"sentence"` // reason for the state
-	Leases   int          `json:"leases"`
-	Workers  int          `json:"workers"` // number of workers with heartbeats
+	State    health.State `json:"state"`    // that of the worst shard
+	Sentence string       `json:"sentence"` // and why
+	Shards   int          `json:"leases"`   // of shards that are not finished
+	Workers  int          `json:"workers"`  // that beat
 	Leader   string       `json:"leader,omitempty"`
 	Findings []Finding    `json:"findings"`
 }
@@ -114,7 +114,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		t.Note("the history of the application is not known: %s", explain.Error(store.Explain(err)))
 	}
-	report := report{App: o.App, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: Diagnose(facts)}
+	report := report{App: o.App, Shards: openShards(facts.Second), Leader: leading(facts), Findings: Diagnose(facts)}
 	sum := judged(facts, past, time.Now())
 	report.State, report.Sentence = sum.State, sum.Sentence
 	for _, w := range facts.Second.Workers {
@@ -135,6 +135,9 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	}
 	return err
 }
+
+// openShards is how many shards are not finished.
+func openShards(v lease.View) int { return observe.GroupOf(v, nil).Open }
 
 // judged is the state of the application from two looks; the second is the current one.
 func judged(f Facts, past observe.Past, now time.Time) health.Application {
@@ -202,7 +205,7 @@ func (r report) text() string {
 	if n := count[Error] + count[Warning]; n > 0 {
 		verdict = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
-	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, cli.Count(r.Leases, "lease"), cli.Count(r.Workers, "worker")+cli.Plural(r.Workers, " beats", " beat"), leader)
+	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, cli.Count(r.Shards, "shard"), cli.Count(r.Workers, "worker")+cli.Plural(r.Workers, " beats", " beat"), leader)
 	if r.Sentence != "" {
 		_ = cli.Textf(&b, "By its shards it is %s.\n", r.Sentence)
 	}

@@ -59,13 +59,13 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(descLooked, float64(a.looked.UnixMilli())/1000)
 		to <- prometheus.MustNewConstMetric(descReads, prometheus.CounterValue, float64(a.reads), a.name)
-		if up == 1 { // otherwise the live workers are unknown
-			gauge(descWorkers, float64(a.living))
+		if up == 1 { // otherwise the living workers are unknown
+			gauge(descWorkers, float64(a.group.Living))
 			gauge(descLed, a.led())
 		}
-		for stream, n := range a.held() {
-			gauge(descLeases, float64(n[0]), stream)
-			gauge(descUnheld, float64(n[1]), stream)
+		for stream, n := range a.group.Streams {
+			gauge(descLeases, float64(n.Held), stream)
+			gauge(descUnheld, float64(n.Unheld), stream)
 		}
 		for _, s := range a.shards {
 			key := lease.Key{Stream: s.Stream, Shard: s.Name}
@@ -84,28 +84,9 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// held returns two counts for each stream: shards that are held, and unfinished shards that are not
-// held.
-func (a *standing) held() map[string][2]int {
-	all := map[string][2]int{}
-	for _, l := range a.view.Leases {
-		n := all[l.Stream]
-		switch {
-		case l.Owner != "":
-			n[0]++
-		case !l.Finished():
-			n[1]++
-		}
-		all[l.Stream] = n
-	}
-	return all
-}
-
 func (a *standing) led() float64 {
-	for _, w := range a.view.Workers {
-		if w.Session == a.view.Leader.Session && !w.Ended && a.living > 0 {
-			return 1
-		}
+	if a.group.Leader != "" {
+		return 1
 	}
 	return 0
 }
@@ -125,7 +106,7 @@ type lagAnswer struct {
 }
 
 func (a *standing) answer() lagAnswer {
-	l := lagAnswer{App: a.name, State: a.sum.State, Sentence: a.sum.Sentence, Workers: a.living}
+	l := lagAnswer{App: a.name, State: a.sum.State, Sentence: a.sum.Sentence, Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held}
 	if a.known {
 		l.Seen = a.looked.UTC().Format(time.RFC3339)
 	}
@@ -136,10 +117,6 @@ func (a *standing) answer() lagAnswer {
 	} else if a.sum.Lag >= 0 {
 		seconds := a.sum.Lag.Seconds()
 		l.Lag = &seconds
-	}
-	for _, n := range a.held() {
-		l.Held += n[0]
-		l.Shards += n[0] + n[1]
 	}
 	return l
 }

@@ -37,8 +37,7 @@ type watcher struct {
 // watchedApp is what is known about an application. watcher.mu guards all fields except name.
 type watchedApp struct {
 	name      string
-	err       error // error of the last read of the store
-	view      lease.View
+	err       error     // of the last look at the store
 	looked    time.Time // when the store last answered
 	past      bool      // the history was read, or there is none
 	watch     observe.Watch
@@ -175,7 +174,7 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.err, a.view, a.looked = nil, view, now
+	a.err, a.looked = nil, now
 	a.lags, a.read, a.retention, a.unread, a.lagErr = lags, read, retention, unread, lagErr
 	a.reads += reads
 	if past != nil {
@@ -221,8 +220,7 @@ type standing struct {
 	err    error
 	sum    health.Application
 	shards []health.Named
-	view   lease.View
-	living int
+	group  observe.Group
 	moved  map[lease.Key]moved
 	reads  int
 	known  bool // the store has answered at least once
@@ -235,9 +233,9 @@ func (w *watcher) judge(now time.Time) []standing {
 	defer w.mu.Unlock()
 	all := make([]standing, 0, len(w.apps))
 	for _, a := range w.apps {
-		j := standing{name: a.name, err: a.err, view: a.view, moved: a.moved, reads: a.reads, known: !a.looked.IsZero(), looked: a.looked}
+		j := standing{name: a.name, err: a.err, moved: a.moved, reads: a.reads, known: !a.looked.IsZero(), looked: a.looked}
 		j.sum, j.shards = a.watch.Judge(now)
-		j.living = a.watch.Living(a.view, a.looked)
+		j.group = a.watch.Group()
 		all = append(all, j)
 	}
 	slices.SortFunc(all, func(a, b standing) int { return strings.Compare(a.name, b.name) })

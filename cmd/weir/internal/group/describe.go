@@ -36,11 +36,15 @@ The lag of a shard is the age of its oldest record that is not handled yet.
 Kinesis reports it in one read at the checkpoint, which counts against the five
 reads per second that a shard allows. --no-lag omits these reads.
 
-LOAD is the bytes per second that the owner of a shard has handled, averaged
-over about a minute, in steps of a factor of 1.4. The load of a worker is the
-sum over its shards. The leader balances by load. It is not a gauge: it takes
-about three minutes to follow a change, and if records wait, it shows what is
-handled and not what arrives.
+LOAD is about how many bytes per second the owner of a shard has handled,
+averaged over about a minute. Workers report it in steps of a factor of 1.4. It
+is "–" for a shard that no living worker holds. The load of a worker is the sum
+over its shards. The leader balances by load. It is not a gauge: it takes about
+three minutes to follow a change, and if records wait, it shows what is handled
+and not what arrives.
+
+A shard is "unread" if its owner sends no heartbeats. What a worker reported
+before it ended or fell silent is not shown.
 
 A worker is alive if it sends heartbeats, so the command watches the store until
 it has seen a heartbeat from every worker, for at most two heartbeat intervals

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -50,7 +51,9 @@ type workerInfo struct {
 	Streams          []string `json:"streams,omitempty"`
 	target.TimesInfo          // defaults if the worker did not report its times
 
-	Troubles []troubleInfo `json:"troubles,omitempty"` // troubles that the worker reported
+	Troubles []troubleInfo `json:"troubles,omitempty"` // the troubles that it reports
+
+	rate string
 }
 
 type troubleInfo struct {
@@ -67,7 +70,8 @@ type leaseInfo struct {
 	Stream  string   `json:"stream"`
 	Shard   string   `json:"shard"`
 	Parents []string `json:"parents,omitempty"`
-	// State is held, moving, pausing, paused, free, revoked, waiting or finished.
+	// held, moving, pausing, unread (its owner sends no heartbeats), paused, free, revoked, waiting,
+	// finished
 	State      string `json:"state"`
 	Worker     string `json:"worker,omitempty"`
 	Session    string `json:"session,omitempty"`
@@ -82,7 +86,7 @@ type leaseInfo struct {
 	// Deaths is absent if no owner has died at the checkpoint.
 	Deaths *deathsInfo `json:"deaths,omitempty"`
 
-	load lease.Load
+	rate string
 }
 
 // deathsInfo counts the consecutive owners of a lease that died at its current checkpoint.
@@ -138,7 +142,11 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Term}
 	}
 	over, waiting := overIn(v), waitingIn(v)
-	held, load := map[string]int{}, map[string]float64{}
+	silent := map[string]bool{}
+	for _, w := range v.Workers {
+		silent[w.Session] = workerState(w, beating, looked) == "silent"
+	}
+	group := observe.GroupOf(v, silent)
 	for _, l := range v.Leases {
 		if over(l.Owner) {
 			l.Owner, l.Heir = "", ""
@@ -146,13 +154,11 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		if over(l.Revoked) {
 			l.Revoked = ""
 		}
-		held[l.Owner]++
-		load[l.Owner] += l.Load.Bytes()
 		if stream != "" && l.Stream != stream {
 			continue
 		}
-		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String(), load: l.Load}
-		if l.Load != 0 {
+		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String(), rate: group.ShardRate(l)}
+		if l.Load != 0 && group.Holder(l.Key) != "" {
 			bytes := int64(l.Load.Bytes())
 			info.Load = &bytes
 		}
@@ -160,7 +166,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
 		}
 		info.Deaths = deathsOf(l)
-		info.State = leaseState(l, isPaused(v.Paused, l.Stream), waiting[l.Key] != nil)
+		info.State = leaseState(l, isPaused(v.Paused, l.Stream), waiting[l.Key] != nil, silent[l.Owner])
 		switch info.State {
 		case "pausing":
 			info.Heir = "nobody"
@@ -177,11 +183,16 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		d.Leases = append(d.Leases, info)
 	}
 	for _, w := range v.Workers {
-		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
-			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
+		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session,
+			Drain: w.Drain, rate: group.WorkerRate(w.Session), Weight: w.Weight, Max: w.MaxLeases}
+		shards, load := group.Holds(w.Session)
+		info.Leases, info.Load = shards, int64(load)
 		info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
 		info.Streams, _ = w.Streams.Names()
 		for _, tr := range w.Troubles {
+			if !group.Lives(w.Session) {
+				break // what it reported is over
+			}
 			if tr.State == lease.OnPurpose {
 				d.hold(w.Session, tr)
 				continue
@@ -201,11 +212,17 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	return d
 }
 
-// leaseState returns the word for the state of a lease.
-func leaseState(l lease.Lease, paused, waiting bool) string {
+// leaseState is the word for the state of a lease.
+func leaseState(l lease.Lease, paused, waiting, silent bool) string {
 	switch {
 	case l.Finished():
 		return "finished"
+	case silent && !paused && !waiting:
+		return "unread"
+	case silent && paused:
+		return "paused"
+	case silent:
+		return "waiting"
 	case l.Heir == lease.Nobody:
 		return "pausing"
 	case l.Heir != "":
@@ -227,7 +244,7 @@ func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) 
 	switch {
 	case w.Ended:
 		return "ended"
-	case w.Leaving:
+	case w.Leaving && (beating == nil || beating[w.Session]):
 		return "leaving"
 	case beating == nil:
 		return "unknown"
@@ -284,7 +301,7 @@ func (d description) text() string {
 		if info.Drain {
 			state += ", draining"
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), rate(info.Load),
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), info.rate,
 			age(info.Beat), age(info.Failover), info.Session)
 	}
 	if len(d.Workers) == 0 {
@@ -321,11 +338,7 @@ func (d description) text() string {
 		if l.Heir != "" {
 			owner += " → " + l.Heir
 		}
-		load := "-"
-		if l.load != 0 {
-			load = loadText(l.load)
-		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), l.rate, l.Checkpoint)
 	}
 	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
@@ -345,22 +358,6 @@ func lagText(l leaseInfo) string {
 
 // age formats a duration, which is given in milliseconds.
 func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Millisecond) }
-
-// rate formats a number of bytes per second. It returns "-" for zero.
-func rate(bytes int64) string {
-	if bytes < 1 {
-		return "-"
-	}
-	return loadText(lease.LoadOf(float64(bytes)))
-}
-
-// loadText formats a reported load.
-func loadText(l lease.Load) string {
-	if l == 1 {
-		return "idle"
-	}
-	return figures.Bytes(int64(l.Bytes())) + "/s"
-}
 
 func isPaused(paused []string, stream string) bool {
 	return slices.Contains(paused, "") || slices.Contains(paused, stream)

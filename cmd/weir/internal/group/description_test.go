@@ -57,12 +57,12 @@ func TestDescribe(t *testing.T) {
 	d := describe("billing", "s", v, map[string]bool{"S1": true}, 3*time.Second, lags)
 	want := `Application billing; alpha leads (term 7). Paused: s.
 
-WORKER  STATE             LEASES  LOAD     BEATS  FAILOVER  SESSION
-S5      silent            0       -        1 s    5 s       S5
-alpha   beating           2       1 MiB/s  2 s    60 s      S1
-beta    silent, draining  1       2 B/s    1.5 s  60 s      S2
-delta   leaving           0       -        1 s    5 s       S4
-gamma   ended             0       -        1 s    5 s       S3
+WORKER  STATE             LEASES  LOAD        BEATS  FAILOVER  SESSION
+S5      silent            0       –           1 s    5 s       S5
+alpha   beating           2       ~1.0 MiB/s  2 s    60 s      S1
+beta    silent, draining  0       –           1.5 s  60 s      S2
+delta   silent            0       –           1 s    5 s       S4
+gamma   ended             0       –           1 s    5 s       S3
 
 alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
@@ -70,17 +70,17 @@ alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab1
 alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not given up yet: of a later version)
 alpha says: 1 of s letters cannot be put for 60 s: no
 
-STREAM  SHARD  STATE     OWNER          EPOCH  LAG    LOAD     CHECKPOINT
-s       0      finished  -              9      -      -        end
-s       1      moving    alpha → beta   4      1.5 s  1 MiB/s  123
-s       2      pausing   beta → nobody  2      ?      2 B/s    99+3
-s       3      paused    -              1      3 h    -        oldest
-s       4      paused    -              3      20 ms  -        oldest
-s       5      paused    -              1      ?      -        latest
-s       6      paused    -              2      ?      -        oldest
-s       7      paused    -              2      ?      -        oldest
-s       8      revoked   -              3      ?      -        oldest
-s       9      paused    -              1      ?      -        oldest
+STREAM  SHARD  STATE     OWNER         EPOCH  LAG    LOAD        CHECKPOINT
+s       0      finished  -             9      -      –           end
+s       1      moving    alpha → beta  4      1.5 s  ~1.0 MiB/s  123
+s       2      paused    beta          2      ?      –           99+3
+s       3      paused    -             1      3 h    –           oldest
+s       4      paused    -             3      20 ms  –           oldest
+s       5      paused    -             1      ?      –           latest
+s       6      paused    -             2      ?      –           oldest
+s       7      paused    -             2      ?      –           oldest
+s       8      revoked   -             3      ?      –           oldest
+s       9      paused    -             1      ?      –           oldest
 `
 	if got := d.text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -114,7 +114,8 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 	}{
 		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (term 7)"},
 		"nobody looked":                {"S1", nil, "alpha leads (term 7)"},
-		"it gives up its leases":       {"S4", map[string]bool{}, "delta leads (term 7)"},
+		"it gives up its leases":       {"S4", map[string]bool{"S4": true}, "delta leads (term 7)"},
+		"it died while it stopped":     {"S4", map[string]bool{}, "nobody leads: delta led (term 7) and is silent"},
 		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (term 7) and is silent"},
 		"it has ended":                 {"S3", map[string]bool{"S2": true}, "nobody leads: gamma led (term 7) and has ended"},
 		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "nobody leads: S9 led (term 7) and is gone"},
@@ -145,5 +146,27 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	}
 	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)
+	}
+}
+
+// A worker that died holds, handles and reports nothing, even if its rows are still there.
+func TestADeadWorkerHasNothing(t *testing.T) {
+	for name, ended := range map[string]bool{"it is silent": false, "it has ended": true} {
+		v := exampleView(t)
+		v.Leases[1].Load = lease.LoadOf(1 << 20)
+		v.Workers[1].Leaving, v.Workers[1].Ended = true, ended
+		v.Workers[1].Troubles = []lease.Trouble{
+			{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute}, {State: lease.OnPurpose, Why: "by an open window"},
+		}
+		d := describe("billing", "s", v, map[string]bool{"S2": true}, 3*time.Second, nil)
+		text := d.text()
+		for _, wrong := range []string{"leaving", "alpha leads", "moving", "MiB/s", "says:", "open window"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s, and it says %q:\n%s", name, wrong, text)
+			}
+		}
+		if l := d.Leases[slices.IndexFunc(d.Leases, func(l leaseInfo) bool { return l.Shard == "shardId-1" })]; l.Load != nil || (l.State == "unread") == ended {
+			t.Errorf("%s: %+v", name, l)
+		}
 	}
 }

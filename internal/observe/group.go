@@ -1,0 +1,139 @@
+package observe
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Group counts the shards and workers of an application at one moment. All tools use it, so they
+// show the same numbers.
+type Group struct {
+	Living   int    // workers that are neither ended nor silent
+	Leader   string // session of the leader if it lives, or ""
+	Open     int    // shards that are not finished
+	Held     int    // open shards that a living worker holds
+	Finished int
+	// Streams has the shards by stream.
+	Streams map[string]Shares
+	// Paused reports that the whole application is paused.
+	Paused bool
+
+	living  map[string]bool
+	holders map[lease.Key]string
+	shards  map[string]int     // by session
+	loads   map[string]float64 // by session
+}
+
+// Shares counts the open shards of a stream.
+type Shares struct {
+	Held, Unheld int
+	Paused       bool
+}
+
+// GroupOf counts the shards and workers of a view. silent are the sessions without heartbeats.
+func GroupOf(v lease.View, silent map[string]bool) Group {
+	g := Group{
+		Streams: map[string]Shares{}, living: map[string]bool{},
+		holders: map[lease.Key]string{}, shards: map[string]int{}, loads: map[string]float64{},
+	}
+	paused := map[string]bool{}
+	for _, stream := range v.Paused {
+		paused[stream] = true
+	}
+	g.Paused = paused[""]
+	for _, w := range v.Workers {
+		if !w.Ended && !silent[w.Session] {
+			g.living[w.Session] = true
+			g.Living++
+		}
+	}
+	if g.living[v.Leader.Session] {
+		g.Leader = v.Leader.Session
+	}
+	for _, l := range v.Leases {
+		s := g.Streams[l.Stream]
+		s.Paused = paused[""] || paused[l.Stream]
+		switch {
+		case l.Finished():
+			g.Finished++
+		case g.living[l.Owner]:
+			s.Held++
+			g.Held++
+			g.holders[l.Key] = l.Owner
+			g.shards[l.Owner]++
+			g.loads[l.Owner] += l.Load.Bytes()
+		default:
+			s.Unheld++
+		}
+		g.Streams[l.Stream] = s
+	}
+	g.Open = len(v.Leases) - g.Finished
+	return g
+}
+
+// Lives reports whether a session is neither ended nor silent.
+func (g Group) Lives(session string) bool { return g.living[session] }
+
+// Holder returns the session of the living worker that holds a shard, or "".
+func (g Group) Holder(key lease.Key) string { return g.holders[key] }
+
+// Holds returns how many open shards a living worker holds, and their bytes per second.
+func (g Group) Holds(session string) (shards int, bytes float64) {
+	return g.shards[session], g.loads[session]
+}
+
+// Rate formats a throughput for people. Workers report it in steps of a factor of 1.4, so it is an
+// estimate of two digits.
+func Rate(bytes float64) string {
+	unit := 0
+	units := []string{"B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"}
+	for bytes >= 1000 && unit < len(units)-1 {
+		bytes /= 1024
+		unit++
+	}
+	switch {
+	case !(bytes >= 1) && unit == 0:
+		return "idle"
+	case bytes < 9.95:
+		return fmt.Sprintf("~%.1f %s", bytes, units[unit])
+	case bytes < 99.5:
+		return fmt.Sprintf("~%.0f %s", bytes, units[unit])
+	}
+	return fmt.Sprintf("~%.0f %s", math.Round(bytes/10)*10, units[unit])
+}
+
+// ShardRate formats the throughput of a shard, "–" if no living worker holds it.
+func (g Group) ShardRate(l lease.Lease) string {
+	switch {
+	case g.Holder(l.Key) == "":
+		return NoRate
+	case l.Load == 0:
+		return "not known"
+	}
+	return Rate(l.Load.Bytes())
+}
+
+// WorkerRate formats the throughput of a worker, "–" if it holds nothing or does not live.
+func (g Group) WorkerRate(session string) string {
+	if g.shards[session] == 0 {
+		return NoRate
+	}
+	return Rate(g.loads[session])
+}
+
+// Rate formats the throughput of the application, "–" if nothing is held.
+func (g Group) Rate() string {
+	if g.Held == 0 {
+		return NoRate
+	}
+	sum := 0.0
+	for _, bytes := range g.loads {
+		sum += bytes
+	}
+	return Rate(sum)
+}
+
+// NoRate is the throughput of a worker or shard that handles nothing because nothing is held.
+const NoRate = "–"
