@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
 )
 
 // FailedFrom reads a function's answer that reports failures of single records
@@ -13,9 +17,9 @@ import (
 // len(ids) if the function handled all records. Answers that mean this are: an empty answer, null,
 // "", an object without batchItemFailures, and an empty list of failures.
 //
-// An error means that the whole batch failed. One cause is an item that names no record of the
-// batch. Lambda's behaviour is not known for some answers: a number, a list, or text that is not
-// JSON. FailedFrom returns an error for these, because a typo must not mark all records as handled.
+// Lambda's behaviour for other answers (a number, a list, text that is not JSON) is not known. They
+// count as failures here, because a typo must not mean that all is done. For the same reason a list
+// under a name that is almost batchItemFailures is an error, although Lambda ignores it.
 func FailedFrom(answer []byte, ids []string) (int, error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 || isNull(answer) || string(answer) == `""` {
@@ -27,7 +31,13 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 		return 0, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
 	}
 	list, found := members["batchItemFailures"]
-	if !found || isNull(list) {
+	if !found {
+		if name := misspelled(members); name != "" {
+			return 0, fmt.Errorf("lambda: the function's answer has %.100q, which Lambda ignores: the name is batchItemFailures", name)
+		}
+		return len(ids), nil
+	}
+	if isNull(list) {
 		return len(ids), nil
 	}
 	var items []map[string]json.RawMessage
@@ -57,6 +67,52 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 		first = min(first, i)
 	}
 	return first, nil
+}
+
+// misspelled returns the name of a member that looks like batchItemFailures and is not empty, or "".
+func misspelled(members map[string]json.RawMessage) string {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch value := string(members[name]); {
+		case isNull(members[name]) || strings.Trim(value, "[]{} \t\r\n") == "":
+		case len(name) <= 2*len(failuresName) && distance(letters(name), failuresName) <= 2:
+			return name
+		}
+	}
+	return ""
+}
+
+// failuresName is batchItemFailures as letters returns it.
+const failuresName = "batchitemfailures"
+
+// letters returns a name in lower case, without anything but letters.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// distance returns how many letters must be changed, added or removed to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			same := before
+			if a[i] != b[j] {
+				same++
+			}
+			before = row[j+1]
+			row[j+1] = min(same, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func isNull(raw []byte) bool { return string(raw) == "null" }
