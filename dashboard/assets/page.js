@@ -10,11 +10,12 @@
 	let fresh = Date.now();
 	let asking = false;
 
+	// A screen reader announces each change of this text, so it has the time of the data and not a
+	// growing age.
 	const tell = () => {
-		const age = Math.round((Date.now() - fresh) / 1000);
 		const old = Date.now() - fresh > 3 * every + 2000;
 		live.classList.toggle("old", old);
-		const text = old ? `Old: this is of ${age} s ago` : "Live";
+		const text = old ? `Old: this is from ${new Date(fresh).toISOString().slice(11, 19)} UTC` : "Live";
 		if (live.textContent !== text) live.textContent = text;
 	};
 
