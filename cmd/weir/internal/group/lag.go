@@ -169,7 +169,7 @@ func lagsOf(app string, look observe.Look, past observe.Past, lags map[lease.Key
 	var asked []health.Named
 	for _, s := range stand {
 		key := lease.Key{Stream: s.Stream, Shard: s.Name}
-		if _, was := lags[key]; was {
+		if _, was := lags[key]; was || len(lags) == 0 && s.Finished {
 			asked = append(asked, s)
 		}
 		shards[key] = s

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"fmt"
+	unescape "html"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// situation makes an application in a store.
+type situation struct {
+	name    string
+	open    int
+	held    int
+	living  int
+	leader  string
+	state   string
+	say     string   // a part of the sentence of all tools
+	never   []string // what no tool may say
+	prepare func(s *stage)
+}
+
+// stage is an application that is being made. Its failures fail the test.
+type stage struct {
+	t      *testing.T
+	store  lease.Store
+	app    string
+	beats  map[string]lease.Report // of the workers that live
+	counts map[string]uint64
+}
+
+func (s *stage) apply(actions ...lease.Action) {
+	s.t.Helper()
+	did, err := s.store.Apply(s.t.Context(), s.app, actions)
+	if err != nil || slices.Contains(did, false) {
+		s.t.Fatalf("%s: %v, %v", s.app, did, err)
+	}
+}
+
+func (s *stage) beat(r lease.Report) {
+	s.t.Helper()
+	if _, err := s.store.Beat(s.t.Context(), s.app, r); err != nil {
+		s.t.Fatalf("%s: %v", s.app, err)
+	}
+	s.counts[r.Session]++
+}
+
+// worker makes a worker. One that lives keeps sending heartbeats.
+func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
+	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: lease.Times{Beat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}}
+	for _, c := range change {
+		c(&r)
+	}
+	s.beat(r)
+	if r.First = false; lives {
+		s.beats[r.Session] = r
+	}
+}
+
+func (s *stage) leads(name string) {
+	if ok, err := s.store.Lead(s.t.Context(), s.app, "s-"+name, 0); !ok || err != nil {
+		s.t.Fatal(ok, err)
+	}
+}
+
+// key returns the key of a shard. Each application has a stream of its own, so that the tools do not
+// exceed the reads that a shard allows.
+func (s *stage) key(n int) lease.Key {
+	return lease.Key{Stream: s.app, Shard: fmt.Sprintf("shardId-%012d", n)}
+}
+
+// shard makes a lease, which the worker holds if there is one.
+func (s *stage) shard(n int, holder string, change ...func(*lease.Lease)) {
+	l := lease.Lease{Key: s.key(n), Epoch: 1, Position: shard.Oldest}
+	for _, c := range change {
+		c(&l)
+	}
+	s.apply(lease.Action{Kind: lease.Create, Lease: l})
+	if holder != "" {
+		s.apply(lease.Action{Kind: lease.Assign, Key: l.Key, Epoch: 1, Session: "s-" + holder})
+	}
+}
+
+func (s *stage) end(name string) {
+	s.apply(lease.Action{Kind: lease.EndSession, Session: "s-" + name, Beat: s.counts["s-"+name]})
+}
+
+func finished(l *lease.Lease) { l.Position = shard.End }
+
+func (s *stage) complains(r *lease.Report) {
+	r.Troubles = []lease.Trouble{{Key: s.key(0), State: "in the handler", For: time.Hour, Why: "it hangs"}}
+}
+
+// statement is what a tool says.
+type statement struct{ open, held, living, leader, state, sentence string }
+
+const notSaid = "?"
+
+// times are the parts of a sentence that depend on when a tool looked.
+var times = regexp.MustCompile(`(, behind)?( since \d\d:\d\d:\d\d UTC| for at least \d+ (s|min)|, since unknown)|\d+ (s|min|h) behind, `)
+
+func said(state, sentence string) (string, string) {
+	words, rest, _ := strings.Cut(sentence, ": ")
+	if strings.ReplaceAll(words, " ", "_") != state && !strings.HasPrefix(sentence, "unknown") {
+		rest = sentence
+	}
+	return state, times.ReplaceAllString(rest, "")
+}
+
+// TestToolsSayTheSame compares what the page, the exporter, the doctor, group lag and group
+// describe say of the same applications.
+func TestToolsSayTheSame(t *testing.T) {
+	t.Parallel()
+	server, endpoint := clitest.Kinesis(t)
+	file := filepath.Join(t.TempDir(), "weir.db")
+	store, err := sqlitefile.Open(t.Context(), file, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	all := situations()
+	stages := make([]*stage, len(all))
+	for i, of := range all {
+		stages[i] = &stage{t: t, store: store, app: fmt.Sprintf("app-%02d", i), beats: map[string]lease.Report{}, counts: map[string]uint64{}}
+		server.CreateStream(stages[i].app, 4)
+		of.prepare(stages[i])
+	}
+	stop, beating := make(chan struct{}), sync.WaitGroup{}
+	beating.Go(func() {
+		for {
+			for _, s := range stages {
+				for _, r := range s.beats {
+					if _, err := store.Beat(t.Context(), s.app, r); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-stop:
+				return
+			}
+		}
+	})
+	defer func() {
+		close(stop)
+		beating.Wait()
+	}()
+	flag := "--store=sqlite:" + file
+	page, exporter := serving(t, "dashboard", endpoint, flag, "--addr=0"), serving(t, "exporter", endpoint, flag, "--addr=0", "--every=1s", "--read-share=1")
+	for range 2 { // a silent worker is known after some looks
+		clitest.Get(t, page)
+		time.Sleep(5500 * time.Millisecond)
+	}
+	t.Run("tools", func(t *testing.T) { // it ends when all situations have
+		for i, of := range all {
+			t.Run(of.name, func(t *testing.T) {
+				t.Parallel()
+				of.check(t, stages[i].app, page, exporter, endpoint, flag)
+			})
+		}
+	})
+}
+
+// check compares what the tools say of a situation.
+func (of *situation) check(t *testing.T, app, page, exporter string, flags ...string) {
+	t.Helper()
+	statements := ask(t, app, page, exporter, flags...)
+	want := statement{
+		fmt.Sprint(of.open), fmt.Sprint(of.held), fmt.Sprint(of.living), of.leader, of.state,
+		statements["lag"].sentence,
+	}
+	for tool, got := range statements {
+		for _, part := range []struct{ what, got, want string }{
+			{"open", got.open, want.open}, {"held", got.held, want.held}, {"living", got.living, want.living},
+			{"leader", got.leader, want.leader}, {"state", got.state, want.state},
+			{"sentence", got.sentence, want.sentence},
+		} {
+			if part.got != notSaid && part.got != part.want {
+				t.Errorf("%s: %s is %q, want %q", tool, part.what, part.got, part.want)
+			}
+		}
+		if got.sentence != notSaid && !strings.Contains(got.sentence, of.say) {
+			t.Errorf("%s says %q without %q", tool, got.sentence, of.say)
+		}
+	}
+	if len(of.never) == 0 {
+		return
+	}
+	for tool, text := range texts(t, app, page, flags...) {
+		for _, never := range of.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s says %q: %s", tool, never, text)
+			}
+		}
+	}
+}
+
+// serving starts a command that serves over HTTP, and returns its address.
+func serving(t *testing.T, args ...string) string {
+	t.Helper()
+	c := clitest.Start(t, "", args...)
+	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	c.Err.Await(t, "the address", link.MatchString)
+	t.Cleanup(func() { c.Interrupt(t) })
+	return link.FindString(c.Err.String())
+}
+
+// texts are the outputs of the tools for people.
+func texts(t *testing.T, app, page string, flags ...string) map[string]string {
+	t.Helper()
+	_, shown := clitest.Get(t, page+"app?app="+app)
+	_, described, _ := clitest.Answered(t, "", append([]string{"group", "describe", "--app=" + app, "--watch=1s"}, flags...)...)
+	_, diagnosed, _ := clitest.Answered(t, "", append([]string{"doctor", "--app=" + app, "--watch=1s"}, flags...)...)
+	return map[string]string{"page": shown, "describe": described, "doctor": diagnosed}
+}
+
+// ask returns what each tool says.
+func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]statement {
+	t.Helper()
+	run := func(args ...string) string {
+		_, out, said := clitest.Answered(t, "", append(append(args, "--app="+app, "--watch=1s", "-o=json"), flags...)...)
+		if out == "" {
+			t.Fatal(args, said)
+		}
+		return out
+	}
+	type result struct {
+		State, Sentence               string
+		Leases, Shards, Held, Workers int
+		Leader                        string
+	}
+	all := map[string]statement{}
+	d := clitest.Decode[struct {
+		Leader          *struct{ Worker string }
+		Workers, Leases []struct{ State string }
+	}](t, run("group", "describe"))
+	open, held, living := 0, 0, 0
+	for _, l := range d.Leases {
+		if l.State != "finished" {
+			open++
+		}
+		if slices.Contains([]string{"held", "moving", "pausing"}, l.State) {
+			held++
+		}
+	}
+	for _, w := range d.Workers {
+		if w.State == "beating" || w.State == "leaving" {
+			living++
+		}
+	}
+	leader := ""
+	if d.Leader != nil {
+		leader = d.Leader.Worker
+	}
+	all["describe"] = statement{fmt.Sprint(open), fmt.Sprint(held), fmt.Sprint(living), leader, notSaid, notSaid}
+
+	l := clitest.Decode[struct {
+		State, Sentence string
+		Shards          []any
+	}](t, run("group", "lag"))
+	of := statement{open: fmt.Sprint(len(l.Shards)), held: notSaid, living: notSaid, leader: notSaid}
+	of.state, of.sentence = said(l.State, l.Sentence)
+	all["lag"] = of
+
+	r := clitest.Decode[result](t, run("doctor"))
+	of = statement{open: fmt.Sprint(r.Leases), held: notSaid, living: fmt.Sprint(r.Workers), leader: r.Leader}
+	of.state, of.sentence = said(r.State, r.Sentence)
+	all["doctor"] = of
+
+	_, text := clitest.Get(t, exporter+"lag.json?app="+app)
+	r = clitest.Decode[result](t, text)
+	of = statement{open: fmt.Sprint(r.Shards), held: fmt.Sprint(r.Held), living: fmt.Sprint(r.Workers), leader: notSaid}
+	of.state, of.sentence = said(r.State, r.Sentence)
+	all["exporter"] = of
+
+	_, list := clitest.Get(t, page)
+	row := regexp.MustCompile(`>` + app + `</a></th><td><span class="state (\w+)">[^<]*</span> ([^<]*)</td>.*data-l="Shards">(\d+)</td><td data-l="Workers">(\d+)</td>`).FindStringSubmatch(list)
+	if row == nil {
+		t.Fatalf("the page does not list %s: %s", app, list)
+	}
+	state := strings.Replace(row[1], "finished", "ok", 1)
+	of = statement{open: row[3], held: notSaid, living: row[4], leader: ""}
+	of.state, of.sentence = said(state, unescape.UnescapeString(row[2]))
+	_, shown := clitest.Get(t, page+"app?app="+app)
+	if leads := regexp.MustCompile(`<th scope="row">([^<]*) <span class="tag">leads</span>`).FindStringSubmatch(shown); leads != nil {
+		of.leader = leads[1]
+	}
+	all["page"] = of
+	return all
+}
