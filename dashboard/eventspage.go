@@ -100,7 +100,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		p.Pages = append(p.Pages, choice{"older", f.link(app, page+1), false})
 	}
 	p.Rows = rows[(page-1)*pageEvents : min(page*pageEvents, len(rows))]
-	h.render(w, r, http.StatusOK, "events", p)
+	h.render(w, r, p.Down.status(), "events", p)
 }
 
 // offer fills in the choices of the filters. They include the values that are currently selected.

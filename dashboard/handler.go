@@ -193,6 +193,9 @@ func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, nam
 		http.Error(w, "the page cannot be rendered: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Weir-Page", "down") // it is this page, and not one of a proxy
+	}
 	send(w, r, status, "text/html; charset=utf-8", text.Bytes())
 }
 

@@ -306,12 +306,35 @@ func itSaysPlainly(t *testing.T) {
 	shown(t, dashboard.Handler(bare{store}, dashboard.Options{}), "/", "cannot list its applications", `<form action="app">`)
 	h := dashboard.Handler(store, dashboard.Options{})
 	shown(t, h, "/app?app=billing", "<h1>billing</h1>")
+	shown(t, h, "/", `class="state unknown"`)
 	store.fails.Store(true)
-	shown(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", "The store does not answer: no answer from &lt;db&gt;")
-	shown(t, dashboard.Handler(store, dashboard.Options{}), "/", "no answer from &lt;db&gt;")
-	// The page keeps showing the last data that it read, with the age of the data.
-	time.Sleep(time.Minute)
-	shown(t, h, "/app?app=billing", "This page is from ", "60 s ago", "Shards of orders over time")
+	time.Sleep(10 * time.Second)
+	since := "The store does not answer since 00:00:10 UTC:</b> no answer from &lt;db&gt;"
+	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", since)
+	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/", since)
+	// The last known data stays, with its time, and the banner does not change.
+	for range 2 {
+		unavailable(t, h, "/app?app=billing", since, "what was there at 00:00:00 UTC", "Shards of orders over time", "As of 00:00:00 UTC")
+		time.Sleep(time.Minute)
+	}
+	store.fails.Store(false)
+	shown(t, h, "/app?app=billing", "<h1>billing</h1>")
+}
+
+// unavailable requests a page while the store does not answer.
+func unavailable(t *testing.T, h http.Handler, target string, texts ...string) string {
+	t.Helper()
+	w := answer(t, h, http.MethodGet, target)
+	body := w.Body.String()
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Weir-Page") != "down" {
+		t.Errorf("%s: %d", target, w.Code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("%s does not say %q:\n%s", target, text, body)
+		}
+	}
+	return body
 }
 
 // The script inserts parts of HTML into the page. These parts must be well-formed.

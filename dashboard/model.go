@@ -2,10 +2,13 @@ package dashboard
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -28,7 +31,8 @@ type application struct {
 	Recent   recentLag
 	Changed  time.Time // when a shard was last opened or closed; zero if unknown
 	Seen     time.Time
-	Trouble  error // error of the store
+	Trouble  error     // of the store
+	Failed   time.Time // since when the store does not answer
 	LagErr   error
 	ListErr  error
 }
@@ -62,8 +66,12 @@ type workerInfo struct {
 
 // assess computes what the page shows from a read of the application.
 func assess(name string, s sighting, now time.Time) application {
-	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
+	a := application{Name: name, Seen: s.at, Trouble: s.err, Failed: s.failed, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
+	if s.err != nil {
+		s = s.unanswered()
+	}
 	workers := a.addWorkers(s)
+	common := a.commonErrors(s.judged)
 	judged := map[lease.Key]int{}
 	for i, v := range s.judged {
 		judged[lease.Key{Stream: v.Stream, Shard: v.Name}] = i
@@ -98,6 +106,9 @@ func assess(name string, s sighting, now time.Time) application {
 		}
 		of.Held, of.Rate = s.group.Holder(l.Key) != "", s.group.ShardRate(l)
 		verdict := s.judged[judged[l.Key]].Shard
+		if common[verdict.Err] {
+			verdict.Err = "" // a note says it
+		}
 		of.standing = standing{verdict.State, l.Finished()}
 		of.Sentence = verdict.Text()
 		if lag := verdict.Lag(); !l.Finished() && lag >= 0 {
@@ -114,11 +125,42 @@ func assess(name string, s sighting, now time.Time) application {
 	return a
 }
 
-// addWorkers fills a.Workers. It returns the index of each session in it.
+// unanswered returns the last read as it counts while the store does not answer.
+func (s sighting) unanswered() sighting {
+	s.whole = s.whole.Unanswered(s.failed, !s.at.IsZero())
+	s.judged = slices.Clone(s.judged)
+	for i := range s.judged {
+		s.judged[i].Shard = s.judged[i].Unanswered()
+	}
+	return s
+}
+
+// commonErrors adds a note for each error that many shards have, and returns these errors.
+func (a *application) commonErrors(all []health.Named) map[string]bool {
+	const many = 4
+	count, common := map[string]int{}, map[string]bool{}
+	for _, v := range all {
+		if v.Err == "" {
+			continue
+		}
+		if count[v.Err]++; count[v.Err] == many {
+			common[v.Err] = true
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(common)) {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d shards have the last error: %s", count[text], text))
+	}
+	return common
+}
+
+// addWorkers returns the index of each session in a.Workers.
 func (a *application) addWorkers(s sighting) map[string]int {
 	for _, w := range s.view.Workers {
 		leads := w.Session == s.group.Leader
 		info := workerInfo{Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: leads, Rate: s.group.WorkerRate(w.Session)}
+		if s.err != nil && info.Life != lifeEnded {
+			info.Life = lifeNotKnown
+		}
 		info.Leases, _ = s.group.Holds(w.Session)
 		if leads {
 			a.Leader = cmp.Or(w.Name, w.Session)

@@ -33,6 +33,7 @@ type observer struct {
 	listing chan struct{} // held while the applications are listed
 	listed  time.Time
 	names   []string
+	failed  time.Time // since when they cannot be listed, zero if they can
 }
 
 // watched is an application that a page shows.
@@ -47,21 +48,23 @@ type watched struct {
 
 // sighting is the result of one read of an application. It does not change.
 type sighting struct {
-	view  lease.View
-	at    time.Time // when the store last answered; zero if it never did
-	err   error     // error of the last read; nil if the read succeeded
-	past  past      // history of the shards
-	beats map[string]beat
-	// The health of the application and of its shards, the worst shard first.
+	view   lease.View
+	at     time.Time // when the store last answered; zero if never
+	err    error     // of the last read, nil if it succeeded
+	failed time.Time // time of the first of the reads that failed since
+	past   past      // history of the shards
+	beats  map[string]beat
+	// the state of the application and its shards, the worst first
 	whole   health.Application
 	judged  []health.Named
 	group   observe.Group
 	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
-	lagErr  error                   // why lags are missing; nil if they are not
-	asked   map[lease.Key]bool      // shards whose lag has been queried
-	opened  map[lease.Key]time.Time // creation times of shards, where a position shows them
-	gone    map[lease.Key]time.Time // when each finished shard was first seen finished
+	lagErr  error                   // why lags are missing, nil if none is
+	blind   time.Time               // since when no lag can be queried, zero if some can
+	asked   map[lease.Key]bool      // shards whose lag was queried
+	opened  map[lease.Key]time.Time // creation times of shards, as far as their positions show them
+	gone    map[lease.Key]time.Time // when they were first seen finished
 	streams map[string]listing
 	told    eventLog
 }
@@ -78,7 +81,15 @@ func newObserver(store lease.Store, o Options) *observer {
 	return &observer{store: store, opts: o, apps: map[string]*watched{}, listing: make(chan struct{}, 1)}
 }
 
-// list returns the names of the store's applications. The result is at most half a minute old.
+// failedSince returns since when the applications cannot be listed.
+func (o *observer) failedSince() time.Time {
+	o.listing <- struct{}{}
+	defer func() { <-o.listing }()
+	return o.failed
+}
+
+// list returns the applications of the store, at most half a minute old. After an error they are
+// those of the last answer.
 func (o *observer) list(ctx context.Context) ([]string, error) {
 	admin, can := o.store.(lease.Admin)
 	if !can {
@@ -97,8 +108,12 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	defer cancel()
 	names, err := admin.Apps(ctx)
 	if err != nil {
-		return nil, err
+		if o.failed.IsZero() {
+			o.failed = time.Now()
+		}
+		return o.names, err
 	}
+	o.failed = time.Time{}
 	if names == nil {
 		names = []string{}
 	}
@@ -131,10 +146,13 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		if w.seen.err == nil && !w.seen.at.IsZero() {
 			w.seen.told = w.seen.told.with([]event{outage(err, w.seen.at, now)})
 		}
+		if w.seen.err == nil {
+			w.seen.failed = now
+		}
 		w.seen.err = err
 		return w.seen, nil
 	}
-	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, asked: w.seen.asked}
+	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, blind: w.seen.blind, asked: w.seen.asked}
 	for _, worker := range view.Workers {
 		next.beats[worker.Session] = w.seen.beats[worker.Session].see(worker, next.at)
 	}
@@ -208,6 +226,12 @@ func (o *observer) askLags(ctx context.Context, s *sighting) {
 	defer cancel()
 	s.lags, s.lagErr = o.opts.Lags(bounded, open)
 	s.lagsAt, s.asked = time.Now(), map[lease.Key]bool{}
+	switch {
+	case s.lagErr == nil || len(s.lags) > 0:
+		s.blind = time.Time{}
+	case s.blind.IsZero():
+		s.blind = s.lagsAt
+	}
 	for _, l := range open {
 		s.asked[l.Key] = true
 	}
@@ -264,10 +288,11 @@ const (
 	lifeLeaving
 	lifeSilent
 	lifeEnded
+	lifeNotKnown // the store does not answer
 )
 
 func (l life) String() string {
-	return [...]string{"no heartbeat seen yet", "beats", "leaves", "silent", "ended"}[l]
+	return [...]string{"no heartbeat seen yet", "beats", "leaves", "silent", "ended", "not known now"}[l]
 }
 
 // lifeOf returns the state of a worker. The worker is silent only if two reads, at least the

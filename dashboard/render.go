@@ -75,7 +75,17 @@ type pageHead struct {
 	Title, App, AppLink, Shard string
 	Now                        time.Time
 	Poll                       int64  // milliseconds between two updates
-	Old                        string // why the data is old; "" if it is not
+	Old                        string // why the data is old, or ""
+	Down                       down
+}
+
+// down describes a service that does not answer. It is zero if all do.
+type down struct {
+	What  string // "The store" or "Kinesis"
+	Since string
+	Why   string // the error
+	Still string // what the page shows, and what still works
+	store bool
 }
 
 type choice struct {

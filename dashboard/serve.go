@@ -31,14 +31,38 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age sets the message that the data is old, if the last read failed.
+// age describes a store or a service that does not answer.
 func (h *pageHead) age(s sighting) {
+	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	switch {
-	case s.err == nil:
-	case s.at.IsZero():
-		h.Old = "The store does not answer: " + clean(s.err.Error())
-	default:
-		h.Old = fmt.Sprintf("The store does not answer. This page is from %s, %s. %s", s.at.UTC().Format("15:04:05 UTC"), ago(h.Now, s.at), clean(s.err.Error()))
+	case s.err != nil:
+		h.Down = storeDown(s.err, s.failed)
+		if !s.at.IsZero() {
+			h.Down.Still = "This page shows what was there at " + clock(s.at) + ". " + h.Down.Still
+			h.Now = s.at
+		}
+	case !s.blind.IsZero():
+		h.Down = down{
+			What: "Kinesis", Since: clock(s.blind), Why: clean(s.lagErr.Error()),
+			Still: "Owners, workers and checkpoints are current, because they come from the store. Lags are not known.",
+		}
+	}
+}
+
+// status is the status of a page: a monitor must see that the store does not answer.
+func (d down) status() int {
+	if d.store {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// storeDown describes a store that does not answer.
+func storeDown(err error, since time.Time) down {
+	return down{
+		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: clean(err.Error()), store: true,
+		Still: "Whether applications are well is not known now. Workers handle records for as long as the store's last answer to them is valid. " +
+			"Then they wait, and continue when it answers. No lease moves meanwhile, and nothing can be changed.",
 	}
 }
 
@@ -58,17 +82,22 @@ func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, errCannotList):
 		p.CannotList = "This store cannot list its applications. Open one by its name."
 	case err != nil:
-		p.Old = "The store does not answer: " + clean(err.Error())
+		p.Down = storeDown(err, h.observer.failedSince())
 	}
 	p.More = max(0, len(names)-pageApps)
 	if p.Apps, err = h.lookAtAll(r.Context(), names[:len(names)-p.More]); err != nil {
 		return
 	}
 	p.Now = time.Now()
+	for i := range p.Apps { // the list of applications may be known from before
+		if a := &p.Apps[i]; a.Trouble != nil && p.Down == (down{}) {
+			p.Down = storeDown(a.Trouble, a.Failed)
+		}
+	}
 	slices.SortStableFunc(p.Apps, func(a, b application) int {
 		return cmp.Or(-boolCompare(a.Trouble != nil, b.Trouble != nil), cmp.Compare(b.State, a.State), cmp.Compare(b.Worst, a.Worst), cmp.Compare(a.Name, b.Name))
 	})
-	h.render(w, r, http.StatusOK, "apps", p)
+	h.render(w, r, p.Down.status(), "apps", p)
 }
 
 func boolCompare(a, b bool) int {
@@ -194,7 +223,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
-	h.render(w, r, http.StatusOK, "app", p)
+	h.render(w, r, p.Down.status(), "app", p)
 }
 
 // find reads an application and returns true. If the application does not exist, find sends the
@@ -376,5 +405,5 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	if d := p.Of.DeathsHere(); d.Count > 0 {
 		p.Deaths = fmt.Sprintf("%d workers died at its checkpoint, one after the other", d.Count)
 	}
-	h.render(w, r, http.StatusOK, "shard", p)
+	h.render(w, r, p.Down.status(), "shard", p)
 }

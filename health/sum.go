@@ -57,7 +57,29 @@ func Sum(shards []Named) Application {
 	return a
 }
 
-// Compare sorts worse shards first: by state, then by lag, then by name.
+// Unanswered returns what is known of an application whose store does not answer since a time, or
+// not at all so far if known is false. Nothing that was well before counts as well.
+func (a Application) Unanswered(since time.Time, known bool) Application {
+	text := "unknown: the store does not answer since " + since.UTC().Format("15:04:05") + " UTC"
+	if known {
+		text += "; before, it was " + a.Sentence
+	}
+	b := Application{State: NotKnown, Sentence: text, Lag: Unknown}
+	for _, n := range a.Count {
+		b.Count[NotKnown] += n
+	}
+	return b
+}
+
+// Unanswered returns what is known of a shard whose store does not answer.
+func (v Shard) Unanswered() Shard {
+	return Shard{
+		State: NotKnown, Why: "the store does not answer; before, it was " + v.State.String(), Finished: v.Finished,
+		ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown,
+	}
+}
+
+// Compare orders the worse shard first: by state, then lag, then name.
 func Compare(a, b Named) int {
 	return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Lag(), a.Lag()), strings.Compare(a.Stream, b.Stream), strings.Compare(a.Name, b.Name))
 }

@@ -69,7 +69,8 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 	return first, nil
 }
 
-// misspelled returns the name of a member that looks like batchItemFailures and is not empty, or "".
+// misspelled returns the name of a member that looks like batchItemFailures and is not empty, or
+// "".
 func misspelled(members map[string]json.RawMessage) string {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch value := string(members[name]); {

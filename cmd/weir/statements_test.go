@@ -73,8 +73,8 @@ func (s *stage) leads(name string) {
 	}
 }
 
-// key returns the key of a shard. Each application has a stream of its own, so that the tools do not
-// exceed the reads that a shard allows.
+// key returns the key of a shard. Each application has a stream of its own, so that the tools do
+// not exceed the reads that a shard allows.
 func (s *stage) key(n int) lease.Key {
 	return lease.Key{Stream: s.app, Shard: fmt.Sprintf("shardId-%012d", n)}
 }

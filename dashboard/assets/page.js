@@ -14,8 +14,9 @@
 	// growing age.
 	const tell = () => {
 		const old = Date.now() - fresh > 3 * every + 2000;
-		live.classList.toggle("old", old);
-		const text = old ? `Old: this is from ${new Date(fresh).toISOString().slice(11, 19)} UTC` : "Live";
+		const down = view.querySelector("#down");
+		live.classList.toggle("old", old || down !== null);
+		const text = old ? `Old: this is from ${new Date(fresh).toISOString().slice(11, 19)} UTC` : down ? `Not live: ${down.dataset.says}` : "Live";
 		if (live.textContent !== text) live.textContent = text;
 	};
 
@@ -51,7 +52,8 @@
 			url.searchParams.set("part", "1");
 			url.hash = "";
 			const answer = await fetch(url, { signal: AbortSignal.timeout(15000) });
-			if (answer.ok || answer.status === 404) {
+			// With 503 the page says what does not answer; a proxy's page does not get in.
+			if (answer.ok || answer.status === 404 || answer.status === 503 && answer.headers.has("Weir-Page")) {
 				const html = await answer.text();
 				if (!busy()) {
 					replace(html);

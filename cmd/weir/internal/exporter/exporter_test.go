@@ -1,7 +1,9 @@
 package exporter
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -180,5 +182,35 @@ func TestAnExporterThatStartsKnowsThePast(t *testing.T) {
 		if got.State != health.Unread || !regexp.MustCompile(`^unread: .*, no worker lives for at least (8|9) min$`).MatchString(got.Sentence) {
 			t.Errorf("%+v", got)
 		}
+	}
+}
+
+// downStore answers no call.
+type downStore struct{ lease.Store }
+
+func (downStore) View(context.Context, string, string) (lease.View, error) {
+	return lease.View{}, errors.New("no answer")
+}
+
+// While the store does not answer, no state of a shard is known.
+func TestNoStateIsKnownWhileTheStoreIsDown(t *testing.T) {
+	t.Parallel()
+	store, key := memstore.New(), lease.Key{Stream: "s", Shard: "shardId-000000000000"}
+	if _, err := store.Apply(t.Context(), "a", []lease.Action{{Kind: lease.Create, Lease: lease.Lease{Key: key, Epoch: 1, Position: shard.Oldest}}}); err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{store: stores.Shown{Store: stores.Store{Store: store}}, opts: &options{every: time.Second}, apps: map[string]*watchedApp{"a": {name: "a"}}}
+	w.visit(t.Context(), w.apps["a"])
+	w.store.Store.Store = downStore{store}
+	w.visit(t.Context(), w.apps["a"])
+	time.Sleep(1100 * time.Millisecond)
+	w.visit(t.Context(), w.apps["a"])
+	got := w.judge(time.Now())[0]
+	want := regexp.MustCompile(`^unknown: the store does not answer since \d\d:\d\d:\d\d UTC; before, it was unread: `)
+	if a := got.answer(); a.State != health.NotKnown || !want.MatchString(a.Sentence) || a.Lag != nil || a.Error == "" {
+		t.Errorf("%+v", a)
+	}
+	if s := got.shards[0]; s.State != health.NotKnown || s.Lag() != health.Unknown || s.Text() != "the store does not answer; before, it was unread" {
+		t.Errorf("%+v", s)
 	}
 }

@@ -112,8 +112,6 @@ func (a *standing) answer() lagAnswer {
 	}
 	if a.err != nil {
 		l.Error = explain.Error(a.err)
-		l.Sentence = "not known now, because the store does not answer; before it was " + l.Sentence
-		l.State = health.NotKnown
 	} else if a.sum.Lag >= 0 {
 		seconds := a.sum.Lag.Seconds()
 		l.Lag = &seconds

@@ -38,6 +38,7 @@ type watcher struct {
 type watchedApp struct {
 	name      string
 	err       error     // of the last look at the store
+	failed    time.Time // of the first of the looks that failed since
 	looked    time.Time // when the store last answered
 	past      bool      // the history was read, or there is none
 	watch     observe.Watch
@@ -135,6 +136,9 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if a.err == nil {
+			a.failed = time.Now()
+		}
 		a.err = err
 		return
 	}
@@ -235,6 +239,12 @@ func (w *watcher) judge(now time.Time) []standing {
 	for _, a := range w.apps {
 		j := standing{name: a.name, err: a.err, moved: a.moved, reads: a.reads, known: !a.looked.IsZero(), looked: a.looked}
 		j.sum, j.shards = a.watch.Judge(now)
+		if a.err != nil {
+			j.sum = j.sum.Unanswered(a.failed, j.known)
+			for i := range j.shards {
+				j.shards[i].Shard = j.shards[i].Unanswered()
+			}
+		}
 		j.group = a.watch.Group()
 		all = append(all, j)
 	}
