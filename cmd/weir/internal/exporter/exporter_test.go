@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -212,5 +213,37 @@ func TestNoStateIsKnownWhileTheStoreIsDown(t *testing.T) {
 	}
 	if s := got.shards[0]; s.State != health.NotKnown || s.Lag() != health.Unknown || s.Text() != "the store does not answer; before, it was unread" {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestAPauseIsAMetric(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	for _, stream := range []string{"s", "r"} {
+		of := lease.Lease{Key: lease.Key{Stream: stream, Shard: "shardId-000000000000"}, Epoch: 1, Position: shard.Oldest}
+		if _, err := store.Apply(t.Context(), "a", []lease.Action{{Kind: lease.Create, Lease: of}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &watcher{store: stores.Shown{Store: stores.Store{Store: store}}, opts: &options{every: time.Second}, apps: map[string]*watchedApp{"a": {name: "a"}}}
+	for _, c := range []struct {
+		pause lease.Action
+		s, r  string
+	}{
+		{lease.Action{Kind: lease.Pause, Stream: "x"}, "0", "0"},
+		{lease.Action{Kind: lease.Pause, Stream: "s", On: true}, "1", "0"},
+		{lease.Action{Kind: lease.Pause, On: true}, "1", "1"},
+	} {
+		if _, err := store.Apply(t.Context(), "a", []lease.Action{c.pause}); err != nil {
+			t.Fatal(err)
+		}
+		w.visit(t.Context(), w.apps["a"])
+		answer := httptest.NewRecorder()
+		w.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for stream, want := range map[string]string{"s": c.s, "r": c.r} {
+			if line := `weir_paused{app="a",stream="` + stream + `"} ` + want; !strings.Contains(answer.Body.String(), line+"\n") {
+				t.Errorf("%+v: there is no %s", c.pause, line)
+			}
+		}
 	}
 }

@@ -28,11 +28,12 @@ var (
 	descAge      = desc("weir_checkpoint_age_seconds", "The time since the shard's checkpoint last moved. It does not move while nothing is written to the shard.", "app", "stream", "shard")
 	descLeases   = desc("weir_leases", "Shards of the stream that have an owner.", "app", "stream")
 	descUnheld   = desc("weir_leases_unheld", "Unfinished shards of the stream without an owner.", "app", "stream")
+	descPaused   = desc("weir_paused", "Whether the stream is paused, by itself or with the whole application: 1 or 0.", "app", "stream")
 	descWorkers  = desc("weir_workers", "Live workers, by their heartbeats.", "app")
 	descLed      = desc("weir_led", "Whether a live worker leads the application: 1 or 0.", "app")
 	descReads    = desc("weir_exporter_shard_reads_total", "Lag measurements of shards by this exporter. Each takes one or two of the five reads per second of its shard.", "app")
 	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "The time of the store's last answer for the application.", "app")
-	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descWorkers, descLed, descReads, descLooked}
+	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descPaused, descWorkers, descLed, descReads, descLooked}
 )
 
 // Describe implements prometheus.Collector.
@@ -66,6 +67,11 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 		for stream, n := range a.group.Streams {
 			gauge(descLeases, float64(n.Held), stream)
 			gauge(descUnheld, float64(n.Unheld), stream)
+			paused := 0.0
+			if n.Paused {
+				paused = 1
+			}
+			gauge(descPaused, paused, stream)
 		}
 		for _, s := range a.shards {
 			key := lease.Key{Stream: s.Stream, Shard: s.Name}

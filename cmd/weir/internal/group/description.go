@@ -70,8 +70,8 @@ type leaseInfo struct {
 	Stream  string   `json:"stream"`
 	Shard   string   `json:"shard"`
 	Parents []string `json:"parents,omitempty"`
-	// held, moving, pausing, unread (its owner sends no heartbeats), paused, free, revoked, waiting,
-	// finished
+	// held, moving, pausing, unread (its owner sends no heartbeats), paused, free, revoked,
+	// waiting, finished
 	State      string `json:"state"`
 	Worker     string `json:"worker,omitempty"`
 	Session    string `json:"session,omitempty"`

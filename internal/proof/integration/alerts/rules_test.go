@@ -25,7 +25,7 @@ func rules(t *testing.T) string {
 
 // Each alert must fire within its time, and end afterwards.
 func TestAlertsInVirtualTime(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "weir.rules.yaml"}, {"test", "rules", "weir.rules.test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "weir.rules.yaml"}, {"test", "rules", "weir.rules.test.yaml", "weir.rules.paused.test.yaml"}} {
 		cmd := servers.Promtool(t, args...)
 		cmd.Dir = shipped
 		if out, err := cmd.CombinedOutput(); err != nil {
