@@ -66,7 +66,10 @@ type workerInfo struct {
 
 // assess computes what the page shows from a read of the application.
 func assess(name string, s sighting, now time.Time) application {
-	a := application{Name: name, Seen: s.at, Trouble: s.err, Failed: s.failed, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
+	a := application{
+		Name: name, Seen: s.at, Trouble: s.err, Failed: s.failed, LagErr: s.lagErr,
+		Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view),
+	}
 	if s.err != nil {
 		s = s.unanswered()
 	}
@@ -157,7 +160,10 @@ func (a *application) commonErrors(all []health.Named) map[string]bool {
 func (a *application) addWorkers(s sighting) map[string]int {
 	for _, w := range s.view.Workers {
 		leads := w.Session == s.group.Leader
-		info := workerInfo{Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: leads, Rate: s.group.WorkerRate(w.Session)}
+		info := workerInfo{
+			Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: leads,
+			Rate: s.group.WorkerRate(w.Session),
+		}
 		if s.err != nil && info.Life != lifeEnded {
 			info.Life = lifeNotKnown
 		}

@@ -152,7 +152,10 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		w.seen.err = err
 		return w.seen, nil
 	}
-	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, blind: w.seen.blind, asked: w.seen.asked}
+	next := sighting{
+		view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags,
+		lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, blind: w.seen.blind, asked: w.seen.asked,
+	}
 	for _, worker := range view.Workers {
 		next.beats[worker.Session] = w.seen.beats[worker.Session].see(worker, next.at)
 	}
@@ -292,7 +295,9 @@ const (
 )
 
 func (l life) String() string {
-	return [...]string{"no heartbeat seen yet", "beats", "leaves", "silent", "ended", "not known now"}[l]
+	return [...]string{
+		"no heartbeat seen yet", "beats", "leaves", "silent", "ended", "not known now",
+	}[l]
 }
 
 // lifeOf returns the state of a worker. The worker is silent only if two reads, at least the

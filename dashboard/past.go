@@ -94,7 +94,10 @@ func (p past) reports() observe.Past {
 	for key, moments := range p.shards {
 		reports := make([]observe.Report, len(moments))
 		for i, m := range moments {
-			reports[i] = observe.Report{Minute: m.minute, Session: m.session, Worker: p.workers[m.session], Lag: m.lag, Marks: m.marks}
+			reports[i] = observe.Report{
+				Minute: m.minute, Session: m.session, Worker: p.workers[m.session],
+				Lag: m.lag, Marks: m.marks,
+			}
 		}
 		all[key] = reports
 	}

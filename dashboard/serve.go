@@ -44,7 +44,8 @@ func (h *pageHead) age(s sighting) {
 	case !s.blind.IsZero():
 		h.Down = down{
 			What: "Kinesis", Since: clock(s.blind), Why: clean(s.lagErr.Error()),
-			Still: "Owners, workers and checkpoints are current, because they come from the store. Lags are not known.",
+			Still: "Owners, workers and checkpoints are current, because they come from the store. " +
+				"Lags are not known.",
 		}
 	}
 }
@@ -60,9 +61,11 @@ func (d down) status() int {
 // storeDown describes a store that does not answer.
 func storeDown(err error, since time.Time) down {
 	return down{
-		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: clean(err.Error()), store: true,
-		Still: "Whether applications are well is not known now. Workers handle records for as long as the store's last answer to them is valid. " +
-			"Then they wait, and continue when it answers. No lease moves meanwhile, and nothing can be changed.",
+		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: clean(err.Error()),
+		Still: "Whether applications are well is not known now. Workers handle records for as long " +
+			"as the store's last answer to them is valid. Then they wait, and continue when it answers. " +
+			"No lease moves meanwhile, and nothing can be changed.",
+		store: true,
 	}
 }
 

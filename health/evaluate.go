@@ -218,7 +218,9 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.Window/2:
 		v.Why = "since a moment ago"
 		return
-	case slices.ContainsFunc(seen, func(s Observation) bool { return s.Past && last.At.Sub(s.At) >= o.Window }):
+	case slices.ContainsFunc(seen, func(s Observation) bool {
+		return s.Past && last.At.Sub(s.At) >= o.Window
+	}):
 		v.Why = "its lag neither grows nor falls"
 		return
 	default:

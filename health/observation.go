@@ -133,12 +133,14 @@ func (w *Window) Add(o Observation, span time.Duration) {
 		o.begun = w.kept[n-1].then(o, allowed)
 	}
 	// Keep the first observation of each owner, so that a window shows each change.
-	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && w.kept[n-1].Past == o.Past && o.At.Sub(w.kept[n-2].At) < span/windowParts {
+	if n > 1 && w.kept[n-1].replaceable(w.kept[n-2], o, span/windowParts) {
 		w.kept[n-1] = o
 	} else {
 		w.kept = append(w.kept, o)
 	}
-	covered := slices.ContainsFunc(w.kept, func(k Observation) bool { return !k.Past && o.At.Sub(k.At) >= span/2 })
+	covered := slices.ContainsFunc(w.kept, func(k Observation) bool {
+		return !k.Past && o.At.Sub(k.At) >= span/2
+	})
 	last := w.kept[len(w.kept)-1]
 	w.kept = slices.DeleteFunc(w.kept[:len(w.kept)-1], func(k Observation) bool {
 		if k.Past {
@@ -147,6 +149,11 @@ func (w *Window) Add(o Observation, span time.Duration) {
 		return o.At.Sub(k.At) > span
 	})
 	w.kept = append(w.kept, last)
+}
+
+// replaceable reports whether the observation next may replace o, which follows before.
+func (o Observation) replaceable(before, next Observation, apart time.Duration) bool {
+	return o.Owner == before.Owner && o.Past == next.Past && next.At.Sub(before.At) < apart
 }
 
 // All returns the observations, oldest first. The slice is valid until the next Add.

@@ -74,7 +74,8 @@ func (a Application) Unanswered(since time.Time, known bool) Application {
 // Unanswered returns what is known of a shard whose store does not answer.
 func (v Shard) Unanswered() Shard {
 	return Shard{
-		State: NotKnown, Why: "the store does not answer; before, it was " + v.State.String(), Finished: v.Finished,
+		State: NotKnown, Finished: v.Finished,
+		Why:     "the store does not answer; before, it was " + v.State.String(),
 		ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown,
 	}
 }

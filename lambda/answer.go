@@ -33,7 +33,8 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 	list, found := members["batchItemFailures"]
 	if !found {
 		if name := misspelled(members); name != "" {
-			return 0, fmt.Errorf("lambda: the function's answer has %.100q, which Lambda ignores: the name is batchItemFailures", name)
+			return 0, fmt.Errorf("lambda: the function's answer has %.100q, which Lambda ignores: "+
+				"the name is batchItemFailures", name)
 		}
 		return len(ids), nil
 	}

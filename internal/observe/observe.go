@@ -244,7 +244,8 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			o.Held = strings.TrimPrefix(t.Why, "by ")
 			continue
 		}
-		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, heard.Add(-t.For), t.Why, t.Failing.Attempts
+		o.Complains, o.Stage, o.Since = true, t.State, heard.Add(-t.For)
+		o.Err, o.Attempts = t.Why, t.Failing.Attempts
 		if t.Key == key {
 			return // a trouble of the shard itself contains more information
 		}

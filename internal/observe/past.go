@@ -61,7 +61,9 @@ func inOrder(a, b Report) int {
 
 // window returns a window with the reports about a shard before its first observation. owner is the
 // session that owns the lease now.
-func (p Past) window(key lease.Key, first health.Observation, owner string, o health.Options) *health.Window {
+func (p Past) window(
+	key lease.Key, first health.Observation, owner string, o health.Options,
+) *health.Window {
 	w, span := &health.Window{Allowed: o.Allowed}, o.Defaults().Window
 	var last Report
 	for _, r := range p[key] {
@@ -72,7 +74,8 @@ func (p Past) window(key lease.Key, first health.Observation, owner string, o he
 		if at = at.Add(reportSpread); !at.Before(first.At) {
 			at = first.At.Add(-time.Millisecond)
 		}
-		if r.Minute == last.Minute && r.Session == last.Session { // the last report of a worker that stops
+		// A worker that stops reports once more.
+		if r.Minute == last.Minute && r.Session == last.Session {
 			r.Marks |= last.Marks
 		}
 		last = r

@@ -114,7 +114,10 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		t.Note("the history of the application is not known: %s", explain.Error(store.Explain(err)))
 	}
-	report := report{App: o.App, Shards: openShards(facts.Second), Leader: leading(facts), Findings: Diagnose(facts)}
+	report := report{
+		App: o.App, Shards: openShards(facts.Second), Leader: leading(facts),
+		Findings: Diagnose(facts),
+	}
 	sum := judged(facts, past, time.Now())
 	report.State, report.Sentence = sum.State, sum.Sentence
 	for _, w := range facts.Second.Workers {
@@ -205,7 +208,9 @@ func (r report) text() string {
 	if n := count[Error] + count[Warning]; n > 0 {
 		verdict = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
-	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, cli.Count(r.Shards, "shard"), cli.Count(r.Workers, "worker")+cli.Plural(r.Workers, " beats", " beat"), leader)
+	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " beats", " beat")
+	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict,
+		cli.Count(r.Shards, "shard"), workers, leader)
 	if r.Sentence != "" {
 		_ = cli.Textf(&b, "By its shards it is %s.\n", r.Sentence)
 	}

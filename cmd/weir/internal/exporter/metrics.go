@@ -28,12 +28,15 @@ var (
 	descAge      = desc("weir_checkpoint_age_seconds", "The time since the shard's checkpoint last moved. It does not move while nothing is written to the shard.", "app", "stream", "shard")
 	descLeases   = desc("weir_leases", "Shards of the stream that have an owner.", "app", "stream")
 	descUnheld   = desc("weir_leases_unheld", "Unfinished shards of the stream without an owner.", "app", "stream")
-	descPaused   = desc("weir_paused", "Whether the stream is paused, by itself or with the whole application: 1 or 0.", "app", "stream")
+	descPaused   = desc("weir_paused", "Whether the stream or its application is paused: 1 or 0.", "app", "stream")
 	descWorkers  = desc("weir_workers", "Live workers, by their heartbeats.", "app")
 	descLed      = desc("weir_led", "Whether a live worker leads the application: 1 or 0.", "app")
 	descReads    = desc("weir_exporter_shard_reads_total", "Lag measurements of shards by this exporter. Each takes one or two of the five reads per second of its shard.", "app")
 	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "The time of the store's last answer for the application.", "app")
-	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descPaused, descWorkers, descLed, descReads, descLooked}
+	descriptions = []*prometheus.Desc{
+		descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descPaused,
+		descWorkers, descLed, descReads, descLooked,
+	}
 )
 
 // Describe implements prometheus.Collector.
@@ -112,7 +115,10 @@ type lagAnswer struct {
 }
 
 func (a *standing) answer() lagAnswer {
-	l := lagAnswer{App: a.name, State: a.sum.State, Sentence: a.sum.Sentence, Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held}
+	l := lagAnswer{
+		App: a.name, State: a.sum.State, Sentence: a.sum.Sentence,
+		Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held,
+	}
 	if a.known {
 		l.Seen = a.looked.UTC().Format(time.RFC3339)
 	}

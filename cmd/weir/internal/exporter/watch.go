@@ -237,7 +237,10 @@ func (w *watcher) judge(now time.Time) []standing {
 	defer w.mu.Unlock()
 	all := make([]standing, 0, len(w.apps))
 	for _, a := range w.apps {
-		j := standing{name: a.name, err: a.err, moved: a.moved, reads: a.reads, known: !a.looked.IsZero(), looked: a.looked}
+		j := standing{
+			name: a.name, err: a.err, moved: a.moved, reads: a.reads,
+			known: !a.looked.IsZero(), looked: a.looked,
+		}
 		j.sum, j.shards = a.watch.Judge(now)
 		if a.err != nil {
 			j.sum = j.sum.Unanswered(a.failed, j.known)

@@ -157,7 +157,10 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		if stream != "" && l.Stream != stream {
 			continue
 		}
-		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String(), rate: group.ShardRate(l)}
+		info := leaseInfo{
+			Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch,
+			Checkpoint: l.Position.String(), rate: group.ShardRate(l),
+		}
 		if l.Load != 0 && group.Holder(l.Key) != "" {
 			bytes := int64(l.Load.Bytes())
 			info.Load = &bytes
@@ -183,22 +186,8 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		d.Leases = append(d.Leases, info)
 	}
 	for _, w := range v.Workers {
-		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session,
-			Drain: w.Drain, rate: group.WorkerRate(w.Session), Weight: w.Weight, Max: w.MaxLeases}
-		shards, load := group.Holds(w.Session)
-		info.Leases, info.Load = shards, int64(load)
-		info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
-		info.Streams, _ = w.Streams.Names()
-		for _, tr := range w.Troubles {
-			if !group.Lives(w.Session) {
-				break // what it reported is over
-			}
-			if tr.State == lease.OnPurpose {
-				d.hold(w.Session, tr)
-				continue
-			}
-			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
-		}
+		info := d.worker(w, group)
+		info.Leader = w.Session == v.Leader.Session
 		info.State = workerState(w, beating, looked)
 		d.Workers = append(d.Workers, info)
 	}
@@ -210,6 +199,31 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Session, b.Session))
 	})
 	return d
+}
+
+// worker describes a worker, and notes which checkpoints it holds on purpose.
+func (d *description) worker(w lease.Worker, group observe.Group) workerInfo {
+	info := workerInfo{
+		Worker: cmp.Or(w.Name, w.Session), Session: w.Session, Drain: w.Drain,
+		rate: group.WorkerRate(w.Session), Weight: w.Weight, Max: w.MaxLeases,
+	}
+	shards, load := group.Holds(w.Session)
+	info.Leases, info.Load = shards, int64(load)
+	info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
+	info.Streams, _ = w.Streams.Names()
+	if !group.Lives(w.Session) {
+		return info // its reports are over
+	}
+	for _, tr := range w.Troubles {
+		if tr.State == lease.OnPurpose {
+			d.hold(w.Session, tr)
+			continue
+		}
+		info.Troubles = append(info.Troubles, troubleInfo{
+			tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing),
+		})
+	}
+	return info
 }
 
 // leaseState is the word for the state of a lease.
@@ -301,7 +315,8 @@ func (d description) text() string {
 		if info.Drain {
 			state += ", draining"
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), info.rate,
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state,
+			figures.Count(info.Leases), info.rate,
 			age(info.Beat), age(info.Failover), info.Session)
 	}
 	if len(d.Workers) == 0 {
@@ -338,7 +353,8 @@ func (d description) text() string {
 		if l.Heir != "" {
 			owner += " → " + l.Heir
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), l.rate, l.Checkpoint)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard),
+			l.State, owner, l.Epoch, lagText(l), l.rate, l.Checkpoint)
 	}
 	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()

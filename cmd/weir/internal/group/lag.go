@@ -159,7 +159,9 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 }
 
 // lagsOf judges the shards that were asked.
-func lagsOf(app string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag) lagReport {
+func lagsOf(
+	app string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag,
+) lagReport {
 	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
 	var seen observe.Watch
 	seen.Remember(past)

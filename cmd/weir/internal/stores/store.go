@@ -186,7 +186,9 @@ func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (d
 
 // RecentHistory returns the history of an application since a minute. The error is
 // [errors.ErrUnsupported] if the store keeps none.
-func (s Store) RecentHistory(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
+func (s Store) RecentHistory(
+	ctx context.Context, app string, since int64,
+) (chunks []lease.HistoryChunk, err error) {
 	historian, can := s.Store.(lease.Historian)
 	if !can || !s.Abilities().Has(lease.KeepHistory) {
 		return nil, errors.ErrUnsupported
