@@ -408,7 +408,8 @@ func kindOf(s health.State) eventKind {
 // troubleIn returns the problem of a shard, or OK if the shard has no problem. A shard that has
 // been without a reader for less than unreadTold counts as being handed off, which is no problem.
 func troubleIn(v health.Shard, at time.Time) health.State {
-	if !v.State.Trouble() || v.State == health.Unread && (v.Since.IsZero() || at.Sub(v.Since) < unreadTold) {
+	short := !v.Since.IsZero() && at.Sub(v.Since) < unreadTold
+	if !v.State.Trouble() || v.State == health.Unread && short {
 		return health.OK
 	}
 	return v.State

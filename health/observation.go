@@ -128,7 +128,7 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	}
 	allowed := Options{Allowed: w.Allowed}.Defaults().Allowed
 	if n == 0 {
-		o.begun = begin(o)
+		o.begun = begin(o, allowed)
 	} else {
 		o.begun = w.kept[n-1].then(o, allowed)
 	}

@@ -29,7 +29,7 @@ type beginnings struct {
 }
 
 // begin returns the beginnings at the first observation.
-func begin(o Observation) *beginnings {
+func begin(o Observation, allowed time.Duration) *beginnings {
 	b := &beginnings{}
 	first := start{o.At, startUnknown}
 	if o.Past {
@@ -40,7 +40,7 @@ func begin(o Observation) *beginnings {
 	} else if o.lag() != 0 {
 		b.still = first
 	}
-	if o.lag() > 0 {
+	if o.lag() > allowed {
 		b.behind = first
 	}
 	return b
@@ -94,7 +94,7 @@ func beginningsOf(seen []Observation, allowed time.Duration) *beginnings {
 		return last.begun
 	}
 	before := seen[0]
-	before.begun = begin(before)
+	before.begun = begin(before, allowed)
 	for _, o := range seen[1:] {
 		o.begun = before.then(o, allowed)
 		before = o
@@ -121,6 +121,9 @@ func (v Shard) lasting() string {
 	case !v.State.Trouble() && v.State != Idle || v.State == RetentionNear:
 		return ""
 	case v.Since.IsZero(), v.AtLeast && v.lasts < time.Second:
+		if !v.State.Trouble() {
+			return ""
+		}
 		return ", since unknown"
 	case v.AtLeast:
 		return about + " for at least " + rough(max(v.lasts, 0))

@@ -83,6 +83,18 @@ func TestWhatWasThereAtTheFirstLookBeganAtAnUnknownTime(t *testing.T) {
 	}
 }
 
+func TestAShardThatWasUpToDateAtTheFirstLookFellBehindLater(t *testing.T) {
+	t.Parallel()
+	all := watched(time.Second, func(after time.Duration, o *health.Observation) { o.SavedLag = 2*time.Second + after })
+	if v := all[len(all)-1]; v.State != health.FallingBehind || !v.Since.Equal(noon.Add(9*time.Second)) {
+		t.Errorf("%v, %q", v.State, v.Text())
+	}
+	idle := watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Wait = "", health.ForParents })
+	if v := idle[9]; v.Text() != "waits for its parents" {
+		t.Errorf("%q", v.Text())
+	}
+}
+
 // Lags of the past are within 5 %, so a change must be larger than that to be one.
 func TestTheTrendIsKnownFromThePast(t *testing.T) {
 	t.Parallel()
