@@ -138,6 +138,12 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	} else {
 		w.kept = append(w.kept, o)
 	}
+	if o.Past { // all before it are, too
+		for len(w.kept) > 1 && o.At.Sub(w.kept[0].At) > pastSpans*span {
+			w.kept = w.kept[1:]
+		}
+		return
+	}
 	covered := slices.ContainsFunc(w.kept, func(k Observation) bool {
 		return !k.Past && o.At.Sub(k.At) >= span/2
 	})
