@@ -2,8 +2,7 @@ package health
 
 import "time"
 
-// certain is how far apart two observations may be for the time of a change between them to be
-// known.
+// certain is how precise the time of a change has to be to count as known.
 const certain = 5 * time.Second
 
 // start is when a condition began.
@@ -50,8 +49,11 @@ func begin(o Observation, allowed time.Duration) *beginnings {
 func (o Observation) then(next Observation, allowed time.Duration) *beginnings {
 	was, b := o.begun, &beginnings{}
 	changed := start{next.At, startExact}
-	if o.Past || next.At.Sub(o.At) > certain {
+	switch apart := next.At.Sub(o.At); {
+	case o.Past || apart > 2*certain:
 		changed.seen = startAtLeast
+	case apart > certain: // the middle is near enough
+		changed.at = next.At.Add(-apart / 2)
 	}
 	switch {
 	case next.Owner != "":

@@ -74,6 +74,19 @@ func TestTheTimeWhenAStateBeganDoesNotMove(t *testing.T) {
 	}
 }
 
+// Looks that are up to ten seconds apart tell the time of a change to within five.
+func TestAChangeBetweenTwoLooksIsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	all := watched(8*time.Second, func(after time.Duration, o *health.Observation) {
+		if after >= 10*time.Minute {
+			o.Owner, o.Wait = "", health.NoWorker
+		}
+	})
+	if v := all[len(all)-1]; !v.Since.Equal(noon.Add(10*time.Minute-4*time.Second)) || v.AtLeast {
+		t.Errorf("%q", v.Text())
+	}
+}
+
 func TestWhatWasThereAtTheFirstLookBeganAtAnUnknownTime(t *testing.T) {
 	t.Parallel()
 	for _, v := range watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Wait = "", health.NoWorker }) {
