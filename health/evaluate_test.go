@@ -19,8 +19,8 @@ func at(seq string) shard.Position {
 	return p
 }
 
-// each returns observations of a shard with an owner and no wait, one every 30 s over the last five
-// minutes. change modifies them.
+// each returns observations of one shard, one for every 30 s of the last five minutes. In all of
+// them the shard has an owner, and Wait is NoWait. change modifies them.
 func each(change func(i int, o *health.Observation)) []health.Observation {
 	var all []health.Observation
 	for i := range 11 {

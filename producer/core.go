@@ -64,7 +64,7 @@ type lookUp struct {
 	contradictions int
 }
 
-// queue has the waiting records of a shard, by number.
+// queue has the waiting records of a shard, in the order of their numbers.
 type queue struct {
 	list
 	shard    string // "" while the map is unknown

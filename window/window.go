@@ -152,7 +152,7 @@ type Config[S any] struct {
 	// plus Allowance later. It ranges from 1 s to 8760 h.
 	//
 	// With Time, only MaxAge ends the windows of a shard that receives no more records. Its default
-	// is then twice Size plus Lateness, but at least 1 min. Without Time, the clock ends windows,
+	// is then 2 × (Size + Lateness), but at least 1 min. Without Time, the clock ends windows,
 	// and the default is 0, which disables MaxAge.
 	MaxAge time.Duration
 	// Allowance delays the end of a window that no later record ends. The shard must be seen to be

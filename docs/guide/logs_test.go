@@ -68,7 +68,8 @@ func (l *logging) pairs(at string, list []ast.Expr) {
 	}
 }
 
-// read adds the messages and keys of a function. Wrappers of the logger are recognized by name.
+// read adds the messages and keys that the function f logs to l. Wrappers of the logger are
+// recognized by name.
 func (l *logging) read(at string, f *ast.FuncDecl) {
 	logs := false
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -40,8 +40,8 @@ func (b *Brake) Took(n int, now time.Time) {
 }
 
 // Judge returns the verdict on a failed call that is already in h. records is the number of records
-// of the call. The first old of them are older than MaxAge. worked is the result of LastWorked when
-// the call began.
+// of the call. The parameter old is the number of these records, counted from the first, that are
+// older than MaxAge. worked is the result of LastWorked when the call began.
 func (b *Brake) Judge(h *History, of Blame, records, old int, worked, now time.Time) Verdict {
 	if !b.Policy.On || records == 0 { // 0 means that the handler fails at the end of the shard
 		return Verdict{}

@@ -116,8 +116,8 @@ func TestTurnsOfCalls(t *testing.T) {
 	})
 }
 
-// many reads all shards of a stream, each with its own Reader and goroutine. It passes the pages to
-// handle.
+// many reads all shards of a stream, each with its own Reader and goroutine. fanOutMany passes each
+// page to its function parameter handle.
 type many struct {
 	srv    *kinesistest.Server
 	budget *memory.Budget

@@ -366,8 +366,9 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 }
 
 // No lease of a stream is assigned before all leases exist. These are the lease that claims the
-// start, the leases of shards that are open at the start, and the tombstones of earlier shards.
-// Once reading has begun, a listing treats a shard without a lease as a new shard.
+// start, the leases of shards that are open at the start, and the tombstones of earlier shards. The
+// reason is that, once reading has begun, a listing would treat a shard without a lease as a new
+// shard.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// socket is a network connection that can be read without waiting. For TLS, the layer below TLS
-// must support this, because only TLS knows which data it has read and not used yet.
+// socket is a network connection that can be read without waiting. A TLS connection is read through
+// TLS, with a socket as the connection below it: TLS may have read data that it has not returned
+// yet, and only TLS knows about this data.
 type socket struct {
 	net.Conn
 	probing bool // Read must not wait

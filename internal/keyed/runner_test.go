@@ -202,7 +202,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 	})
 }
 
-// A runner that ends begins nothing new, and reports this to the loop.
+// When a runner ends, it begins nothing new, and it reports its end to the loop.
 func TestWhatEndsARunner(t *testing.T) {
 	stop := errors.New("stop")
 	for _, c := range []struct {

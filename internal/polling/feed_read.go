@@ -57,7 +57,8 @@ func (f *Feed) begin(l *lane) bool {
 	return true
 }
 
-// ask sends the request if that is possible without waiting for the answer.
+// ask sends the request and leaves the answer to finish, if that is possible now. It reports
+// whether it sent the request.
 func (f *Feed) ask(l *lane) bool {
 	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
 }

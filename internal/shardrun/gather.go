@@ -82,8 +82,9 @@ func (g *gatherer) stop() {
 	g.share.Close()
 }
 
-// isDue reports whether the waiting records have to be handed over before more is read: BatchWait
-// is over, or reading waits for memory, some of which they use.
+// isDue reports whether the waiting records have to be handed over before more is read. That is so
+// if BatchWait is over, or if reading waits for memory: the waiting records use a part of the
+// memory.
 func (g *gatherer) isDue() bool {
 	if !g.waits() {
 		return false

@@ -109,9 +109,9 @@ func callSite() string {
 }
 
 // storeLife runs a worker that calls its store in every way, and returns the error of Run. The
-// worker leads, and reads by fan-out across a split. It reads for a sink that was set back. It
-// keeps history for two minutes, stops, and removes its consumer. If helped is true, storeLife also
-// starts a second worker with an ordinary store.
+// worker leads, and reads by fan-out across a split. Its sink was set back to a backup with earlier
+// positions. It keeps history for two minutes, stops, and removes its consumer. If helped is true,
+// storeLife also starts a second worker with an ordinary store.
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
 	store, db := memstore.New(), newDatabase()

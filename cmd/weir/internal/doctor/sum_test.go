@@ -46,7 +46,8 @@ func (f *Facts) complain(state string, why func(lease.Key) string) {
 	}
 }
 
-// A problem that all subjects share is one finding. It is an error if no worker makes progress.
+// A problem that all subjects share is one finding. The finding has the severity error if no worker
+// makes progress.
 func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		shards int
