@@ -70,14 +70,16 @@ func TestHelpAndCompletion(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	clitest.MustRun(t, `{"weir":"progress","version":1,"app":"billing","leases":0,"paused":["s"]}`, "group", "import", "--app=billing", "--store="+store, "--yes", "-")
 	for line, want := range map[string]string{
-		"put -o ":           "json",
-		"tail --from ":      "oldest",
-		"consume --store ":  "sqlite:",
-		"gro":               "group",
-		"demo --kill ":      "leader",
-		"group re":          "reset",
-		"group reset --to ": "latest",
-		"group lag --max ":  "5m",
+		"put -o ":                        "json",
+		"put --on-too":                   "--on-too-large",
+		"tail --from ":                   "oldest",
+		"put --stream s --on-too-large ": "skip",
+		"consume --store ":               "sqlite:",
+		"gro":                            "group",
+		"demo --kill ":                   "leader",
+		"group re":                       "reset",
+		"group reset --to ":              "latest",
+		"group lag --max ":               "5m",
 		"group describe --store " + store + " --app ": "billing",
 	} {
 		words := strings.Split(line, " ")

@@ -38,6 +38,7 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		misused("shards beyond all numbers", "put --stream s --create --shards 99999999999 "+p.endpoint+" "+p.records, "too large"),
 		misused("no shards", "put --stream s --create --shards 0 "+p.endpoint+" "+p.records, "--shards 0", "1 to 10000"),
 		misused("negative shards", "put --stream s --create --shards -1 "+p.endpoint+" "+p.records, "--shards -1", "1 to 10000"),
+		misused("a line that is to be split", "put --stream s --on-too-large split "+p.endpoint+" "+p.records, "--on-too-large", "use fail or skip"),
 		misused("an unknown format", "put --stream s -o xml "+p.endpoint+" "+p.records, "use text or json"),
 		misused("a switch with a value that is none", "put --stream s --create=maybe "+p.endpoint+" "+p.records, `--create "maybe": want true or false`),
 	), under("tail",

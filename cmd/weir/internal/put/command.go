@@ -2,15 +2,11 @@ package put
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +18,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
-	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/provision"
 )
 
@@ -33,9 +28,19 @@ type putOptions struct {
 	field  string
 	create bool
 	shards int32
+	pack   bool
 	loose  bool
+	large  onTooLarge
 	quiet  bool
 }
+
+// onTooLarge is what happens to a line that is larger than a record may be.
+type onTooLarge int
+
+const (
+	failOnTooLarge onTooLarge = iota
+	skipTooLarge
+)
 
 func Command(t cli.Terminal) *cobra.Command {
 	var o putOptions
@@ -49,16 +54,26 @@ random key, which spreads the records evenly over the shards.
 
 A shard accepts 1 MiB and 1,000 records per second. A refused record is sent
 again until the service accepts it, for any reason, so nothing is lost, and more
-shards make put faster. The order of each key is kept: a request has at most one
-record of a key, and the next one follows when the service has accepted it. This
-is slow with few keys. --loose-order sends many records of a key in one request,
-so that a refused record can be overtaken by a later one with its key.
+shards make put faster.
+
+The order of each key is kept. A request has at most one record of a key, and
+the next one follows when the service has accepted it. This is slow with few
+keys. --aggregate packs the lines of a shard into records of up to 1 MiB, in
+the format of the KPL, and keeps the order without being slow. It also costs
+less, because the service bills at least 25 KB per record. All consumers must
+unpack the records, as weir and the KCL do. --no-order sends many records of a
+key in one request, so that a refused record can be overtaken by a later one
+with its key.
 
 An invalid line ends the command: all lines before it are put, and none after
-it. If an answer of the service is lost, a record may be in the stream twice.`,
+it. So does a line that is too large for a record, unless --on-too-large is
+skip. There is no choice that splits a line: Kinesis does not mark the parts of
+a record, so consumers would handle each part as a line. If an answer of the
+service is lost, a record may be in the stream twice.`,
 		Example: `  weir put --stream flights --key origin flights.ndjson
   weir put --stream flights --create --shards 4 --key origin flights.ndjson
-  tail -f app.log | weir put --stream logs -
+  weir put --stream flights --aggregate --key origin flights.ndjson    cheaper, and faster with few keys
+  tail -f app.log | weir put --stream logs --on-too-large skip -
   weir put --stream flights --key origin -o json flights.ndjson    a summary for programs`,
 		Args: cli.OneFileAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,7 +105,12 @@ it. If an answer of the service is lost, a record may be in the stream twice.`,
 	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects with the partition key")
 	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
 	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
-	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of a key may be reordered if the service refuses some")
+	cmd.Flags().BoolVar(&o.pack, "aggregate", false, "pack lines into larger records, in the format of the KPL")
+	cmd.Flags().BoolVar(&o.loose, "no-order", false,
+		"faster with few keys, but records of a key may be reordered if the service refuses some")
+	cli.Choose(cmd, "on-too-large", &o.large, "what happens at a line that is too large for a record: fail, or skip it",
+		cli.Word("fail", failOnTooLarge, "end the command"),
+		cli.Word("skip", skipTooLarge, "leave the line out, and count it in the summary"))
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
 	o.out.Register(cmd, "format of the summary")
 	o.aws.Register(cmd, false)
@@ -113,19 +133,23 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 			return err
 		}
 	}
-	limit, err := recordLimit(ctx, client, o.stream)
+	limit, auto, err := recordLimit(ctx, client, o.stream)
 	if err != nil {
 		return err
+	}
+	if auto && o.pack {
+		t.Note("stream %s distributes records by itself (AUTO): keys have no order, and lines are not packed", o.stream)
 	}
 
 	// Ctrl-C ends the reading. Records that were read are still put, so that the summary can say
 	// how far the stream got.
 	began := time.Now()
 	source := newLines(in, o.field, limit)
+	source.skipLarge = o.large == skipTooLarge
 	var position atomic.Int64
 	bar := o.bar(t, size)
 	sender, err := NewSender(Options{
-		Client: client, Stream: o.stream, Loose: o.loose,
+		Client: client, Stream: o.stream, Loose: o.loose, Aggregate: o.pack,
 		Taken: func(string) { bar.update(position.Load()) },
 	})
 	if err != nil {
@@ -144,17 +168,18 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	sum, err := sender.Close(sending)
 	cancel()
 	bar.finish()
+	large := source.large.seen()
 	if err != nil {
-		return explain.PlainError{Text: explain.Error(err) + "; " + howFar(sum), Cause: err}
+		return explain.PlainError{Text: explain.Error(err) + "; " + howFar(sum, large), Cause: err}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped; %s", howFar(sum))
+		return fmt.Errorf("stopped; %s", howFar(sum, large))
 	}
 	if wrong != nil {
-		return fmt.Errorf("%w; %s", wrong, howFar(sum))
+		return fmt.Errorf("%w; %s", wrong, howFar(sum, large))
 	}
-	if err := o.report(t, sum, source.skipped, time.Since(began)); err != nil {
-		return fmt.Errorf("%s; %w", howFar(sum), err)
+	if err := o.report(t, sum, source.skipped, large, time.Since(began)); err != nil {
+		return fmt.Errorf("%s; %w", howFar(sum, large), err)
 	}
 	return nil
 }
@@ -183,18 +208,6 @@ func feed(ctx context.Context, source *lines, to *Sender, position *atomic.Int64
 			return fmt.Errorf("line %d: %w", e.Line, err)
 		}
 		position.Store(source.read)
-	}
-}
-
-func howFar(sum Summary) string {
-	s := cli.Count(sum.Records, "record") + cli.Plural(int(sum.Records), " was", " were") + " put"
-	switch {
-	case sum.Records == 0:
-		return "nothing was put"
-	case sum.Beyond > 0:
-		return fmt.Sprintf("%s: every line up to %d, and %s after that", s, sum.Through, figures.Count(sum.Beyond))
-	default:
-		return fmt.Sprintf("%s: every line up to %d", s, sum.Through)
 	}
 }
 
@@ -242,26 +255,31 @@ func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kin
 	return nil
 }
 
-// recordLimit asks how large a record of the stream may be, data and key together. Without the
-// permission to ask, it returns the limit that every stream has.
-func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
+// recordLimit returns how large a record of the stream may be, data and key together, and whether
+// the stream distributes records by itself. Without the permission for the call it returns the
+// limit that every stream has.
+func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (limit int, auto bool, err error) {
 	const usual = 1024 << 10
 	name, arn := awsconf.NameOrARN(stream)
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
 	if err != nil {
 		if explain.IsAccessDenied(err) {
-			return usual, nil
+			return usual, false, nil
 		}
 		var missing *types.ResourceNotFoundException
 		if errors.As(err, &missing) {
-			return 0, explain.PlainError{Text: explain.Error(err) + ", or give --create to make the stream", Cause: err}
+			return 0, false, explain.PlainError{Text: explain.Error(err) + ", or give --create to make the stream", Cause: err}
 		}
-		return 0, fmt.Errorf("stream %s: %w", stream, err)
+		return 0, false, fmt.Errorf("stream %s: %w", stream, err)
 	}
-	if s := out.StreamDescriptionSummary; s != nil && s.MaxRecordSizeInKiB != nil {
-		return int(*s.MaxRecordSizeInKiB) << 10, nil
+	limit = usual
+	if s := out.StreamDescriptionSummary; s != nil {
+		auto = s.RecordDistributionStrategy == types.RecordDistributionStrategyAuto
+		if s.MaxRecordSizeInKiB != nil {
+			limit = int(*s.MaxRecordSizeInKiB) << 10
+		}
 	}
-	return usual, nil
+	return limit, auto, nil
 }
 
 // putBar is the progress bar; a nil one shows nothing.
@@ -286,51 +304,4 @@ func (b putBar) finish() {
 	if b.ProgressBar != nil {
 		_ = b.Finish()
 	}
-}
-
-func (o *putOptions) report(t cli.Terminal, sum Summary, skipped int64, took time.Duration) error {
-	if o.out == cli.FormatJSON {
-		return json.NewEncoder(t.Out).Encode(struct {
-			Records int64            `json:"records"`
-			Bytes   int64            `json:"bytes"`
-			Retries uint64           `json:"retries"`
-			Empty   int64            `json:"empty_lines"`
-			Seconds float64          `json:"seconds"`
-			Shards  map[string]int64 `json:"shards"`
-		}{sum.Records, sum.Bytes, sum.Retries, skipped, took.Seconds(), sum.Shards})
-	}
-	var shards string
-	for _, id := range slices.Sorted(maps.Keys(sum.Shards)) {
-		shards += fmt.Sprintf("  %s  %s\n", id, figures.Count(sum.Shards[id]))
-	}
-	empty := ""
-	if skipped > 0 {
-		empty = fmt.Sprintf(", %s skipped", cli.Count(skipped, "empty line"))
-	}
-	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s",
-		cli.Count(sum.Records, "record"), figures.Bytes(sum.Bytes), o.stream, figures.Duration(took),
-		figures.Count(int64(sum.Retries)), resent(sum), empty, shards)
-	return err
-}
-
-// resent returns the reasons for which records were sent again, with counts if there are several.
-func resent(sum Summary) string {
-	if len(sum.Refusals) == 0 {
-		return ""
-	}
-	var reasons []string
-	for _, code := range slices.Sorted(maps.Keys(sum.Refusals)) {
-		why := code
-		switch code {
-		case "":
-			why = "the service did not answer"
-		case "ProvisionedThroughputExceededException":
-			why = "a shard takes 1 MiB and 1,000 records a second"
-		}
-		if len(sum.Refusals) > 1 {
-			why += " (" + figures.Count(int64(sum.Refusals[code])) + ")"
-		}
-		reasons = append(reasons, why)
-	}
-	return " because of: " + strings.Join(reasons, ", ") + "; nothing was lost"
 }

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/kinesistest"
@@ -80,6 +84,39 @@ func TestLines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Lines that are too large are skipped on request, also without being held in memory.
+func TestLinesSkipLargeOnes(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	in := "a\n" + strings.Repeat("y", 1025) + "\nb\r\n" + huge + "\n\nc\n" + huge
+	l := newLines(strings.NewReader(in), "", 1024)
+	l.skipLarge = true
+	var got []string
+	for {
+		e, err := l.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d:%s", e.Line, e.Data))
+	}
+	if want := "[1:a 3:b 6:c]"; fmt.Sprint(got) != want {
+		t.Errorf("lines %v, want %s", got, want)
+	}
+	if large := l.large.seen(); large != (largeLines{3, 2}) || l.skipped != 1 || l.read != int64(len(in)) {
+		t.Errorf("%+v are large, %d empty; read %d of %d bytes", large, l.skipped, l.read, len(in))
+	}
+	broken := newLines(io.MultiReader(strings.NewReader(huge), iotest.ErrReader(errors.New("the disk is gone"))), "", 1024)
+	broken.skipLarge = true
+	if _, err := broken.next(); err == nil || !strings.Contains(err.Error(), "after line 0: the disk is gone") {
+		t.Errorf("a broken input: %v", err)
+	}
+}
+
+func TestLinesOfABrokenInput(t *testing.T) {
 	l := newLines(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(errors.New("the disk is gone"))), "", 1024)
 	if _, err := l.next(); err != nil {
 		t.Error(err)
@@ -179,5 +216,78 @@ func TestPutNamesEachReason(t *testing.T) {
 		if got := resent(Summary{Refusals: refusals}); got != want {
 			t.Errorf("%v: %q, want %q", refusals, got, want)
 		}
+	}
+	moved := Summary{Refusals: map[string]uint64{"": 1}, Misplaced: 1234}
+	want := " because of: the service did not answer (1), a shard was split or merged (1,234); nothing was lost"
+	if got := resent(moved); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// With --aggregate the lines are packed. Each comes out once, in the order of its key.
+func TestPutAggregates(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 2)
+	text, lines := clitest.Numbered(500)
+	out := clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key", "--aggregate")
+	stored := len(server.Records("s"))
+	if want := fmt.Sprintf("packed into %d records of the stream, 0 sent again", stored); stored > 50 || !strings.Contains(out, want) {
+		t.Errorf("the stream has %d records; it says %s", stored, out)
+	}
+	got := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--limit=500")
+	clitest.CheckOrder(t, strings.Split(strings.TrimSuffix(got, "\n"), "\n"), lines)
+}
+
+// A stream that distributes records by itself gets them as they are, and put says so.
+func TestPutDoesNotAggregateForAUTO(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	_, err := server.Client().CreateStream(t.Context(), &kinesis.CreateStreamInput{
+		StreamName:                 aws.String("s"),
+		StreamModeDetails:          &types.StreamModeDetails{StreamMode: types.StreamModeOnDemand},
+		RecordDistributionStrategy: types.RecordDistributionStrategyAuto,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"put", endpoint, "--stream=s", "--aggregate"}
+	code, _, said := clitest.Answered(t, strings.Repeat("line\n", 20), args...)
+	n := len(server.Records("s"))
+	if code != cli.ExitDone || n != 20 || !strings.Contains(said, "lines are not packed") {
+		t.Errorf("exit code %d, %d records; it says %s", code, n, said)
+	}
+}
+
+// The summary names each reason, for people and for programs.
+func TestPutSummary(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 1)
+	server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
+		code := map[int]string{1: "InternalFailure", 2: "ProvisionedThroughputExceededException"}[c.N]
+		return kinesistest.Fault{PartialFailure: func(int) string { return code }}
+	})
+	text := "a\n\n" + strings.Repeat("x", 1<<20) + "\nb\n"
+	var sum struct {
+		Records, Retries int
+		Reasons          map[string]int `json:"retry_reasons"`
+		Empty            int            `json:"empty_lines"`
+		Large            int            `json:"too_large_lines"`
+		Stored           int            `json:"stream_records"`
+	}
+	args := []string{"put", endpoint, "--stream=s", "--on-too-large=skip"}
+	out := clitest.MustRun(t, text, append(args, "-o=json")...)
+	if err := json.Unmarshal([]byte(out), &sum); err != nil {
+		t.Fatal(err)
+	}
+	if sum.Records != 2 || sum.Empty != 1 || sum.Large != 1 || sum.Stored != 2 || len(sum.Reasons) != 2 ||
+		sum.Reasons["InternalFailure"]+sum.Reasons["ProvisionedThroughputExceededException"] != sum.Retries {
+		t.Errorf("the summary is %s", out)
+	}
+	want := "1 empty line skipped, 1 line skipped as too large (first: line 3)"
+	if out := clitest.MustRun(t, text, args...); !strings.Contains(out, want) {
+		t.Errorf("%s lacks %q", out, want)
+	}
+	code, _, said := clitest.Answered(t, text, "put", endpoint, "--stream=s")
+	if code != cli.ExitFailed || !strings.Contains(said, "line 3 is too large") {
+		t.Errorf("exit code %d; it says %s", code, said)
 	}
 }

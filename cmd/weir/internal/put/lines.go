@@ -23,6 +23,9 @@ type lines struct {
 	read    int64  // bytes up to now
 	number  int64  // of the line that was read last
 	skipped int64  // empty lines
+
+	skipLarge bool // lines that are too large are skipped; by default they are an error
+	large     tooLarge
 }
 
 func newLines(in io.Reader, field string, limit int) *lines {
@@ -34,6 +37,9 @@ func newLines(in io.Reader, field string, limit int) *lines {
 func (l *lines) next() (Entry, error) {
 	for {
 		line, err := l.line()
+		if l.passes(err) {
+			continue
+		}
 		if err != nil {
 			return Entry{}, err
 		}
@@ -47,15 +53,29 @@ func (l *lines) next() (Entry, error) {
 		} else if e.Key, err = keyOf(line, l.field); err != nil {
 			return e, fmt.Errorf("line %d: %w", l.number, err)
 		}
-		if e.Size() > l.limit {
-			return e, l.tooLarge()
+		if e.Size() <= l.limit {
+			return e, nil
 		}
-		return e, nil
+		if err = l.tooLarge(); !l.passes(err) {
+			return e, err
+		}
 	}
 }
 
+var errTooLarge = errors.New("is too large")
+
 func (l *lines) tooLarge() error {
-	return fmt.Errorf("line %d is too large: the stream takes records of up to %d KiB, the key included", l.number, l.limit>>10)
+	return fmt.Errorf("line %d %w: the stream takes records of up to %d KiB, the key included",
+		l.number, errTooLarge, l.limit>>10)
+}
+
+// passes reports whether an error is about a line that is skipped. It counts the line.
+func (l *lines) passes(err error) bool {
+	if !l.skipLarge || !errors.Is(err, errTooLarge) {
+		return false
+	}
+	l.large.add(l.number)
+	return true
 }
 
 // line reads up to the next newline, which it cuts off together with a carriage return before it.
@@ -70,8 +90,11 @@ func (l *lines) line() ([]byte, error) {
 		case err == nil:
 			return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			if len(line) > l.limit+2 {
+			if len(line) > l.limit+2 && !l.skipLarge {
 				return nil, l.tooLarge()
+			}
+			if len(line) > l.limit+2 {
+				return nil, l.skipRest()
 			}
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return bytes.TrimSuffix(line, []byte("\r")), nil
@@ -80,6 +103,20 @@ func (l *lines) line() ([]byte, error) {
 			return nil, io.EOF
 		default:
 			return nil, fmt.Errorf("the input cannot be read after line %d: %w", l.number-1, err)
+		}
+	}
+}
+
+// skipRest reads the rest of a line that is too large. It returns that error, or one of the input.
+func (l *lines) skipRest() error {
+	for {
+		part, err := l.in.ReadSlice('\n')
+		l.read += int64(len(part))
+		switch {
+		case err == nil, errors.Is(err, io.EOF):
+			return l.tooLarge()
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("the input cannot be read after line %d: %w", l.number-1, err)
 		}
 	}
 }

@@ -31,6 +31,8 @@ type Options struct {
 	Client *kinesis.Client
 	Stream string // name or ARN
 	Loose  bool   // records of a key may be reordered if the service refuses some
+	// Aggregate packs records in the format of the KPL.
+	Aggregate bool
 
 	// Patience is how long the service may store nothing before the Sender gives up. Defaults to a
 	// minute.
@@ -44,10 +46,14 @@ type Summary struct {
 	Records  int64
 	Bytes    int64             // of data and keys
 	Retries  uint64            // records that were sent again
-	Refusals map[string]uint64 // the same, by the code of the refusal; "" if there was no answer
-	Shards   map[string]int64  // records by shard
-	Through  int64             // every line up to this one is in the stream
-	Beyond   int64             // stored records of later lines
+	Refusals map[string]uint64 // by the code of the refusal; "" if there was no answer
+	// Misplaced records were sent again because a shard was split or merged.
+	Misplaced uint64
+	// StreamRecords is the number of records of the stream that have the records.
+	StreamRecords uint64
+	Shards        map[string]int64 // records by shard
+	Through       int64            // every line up to this one is in the stream
+	Beyond        int64            // stored records of later lines
 }
 
 // Limits for the records that a Sender holds. After a request to stop it still sends them, so they
@@ -91,7 +97,7 @@ func NewSender(o Options) (*Sender, error) {
 		o.Patience = time.Minute
 	}
 	p, err := producer.New(o.Client, producer.Options{
-		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true,
+		Stream: o.Stream, Unordered: o.Loose, NoAggregation: !o.Aggregate, StopOnFailure: true,
 		FirstShare: 1, // most users run one weir put at a time
 		MaxRecords: mostRecords, MaxBytes: mostBytes, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -134,6 +140,7 @@ func (s *Sender) Close(ctx context.Context) (Summary, error) {
 	s.ended.Wait()
 	counts := s.producer.Counts()
 	s.sum.Retries, s.sum.Refusals = counts.Retried, counts.Codes
+	s.sum.Misplaced, s.sum.StreamRecords = counts.Misplaced, counts.StoredEntries
 	switch {
 	case s.err == nil:
 		return s.sum, closing
