@@ -10,6 +10,9 @@ type Counts struct {
 	// StoredEntries counts the stored ones: Stored divided by StoredEntries is the average number
 	// of records per stream record.
 	Requests, Entries, StoredEntries uint64
+	// PayloadUnits counts the PUT payload units of the stored entries. The service bills 25 KB of a
+	// stream record, or a part of it, as one unit. The key is counted too.
+	PayloadUnits uint64
 	// Retried counts each repeated sending of a record, for the reasons that follow.
 	Retried uint64
 	// Throttled records were refused by a shard without room.

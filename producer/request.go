@@ -21,6 +21,14 @@ type sending struct {
 	box     *aggregate.Builder // of a container
 }
 
+// size returns the size of the stream's record with its key.
+func (s *sending) size() int {
+	if s.box == nil {
+		return s.records.first.size()
+	}
+	return s.box.Size() + len(s.records.first.key)
+}
+
 // part is the sendings of one queue in a request.
 type part struct {
 	q           *queue
@@ -250,20 +258,17 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 		}
 		s.records.push(q.pop())
 	}
-	bytes := 0
 	switch s.records.n {
 	case 0:
 		c.boxes = append(c.boxes, box)
-		bytes = q.first.size()
 		s.records.push(q.pop())
 	case 1:
 		box.Reset()
 		c.boxes = append(c.boxes, box)
-		bytes = s.records.first.size()
 	default:
 		s.box = box
-		bytes = box.Size() + len(s.records.first.key)
 	}
+	bytes := s.size()
 	q.pace.use(bytes, 1)
 	r.add(s, bytes)
 }

@@ -155,6 +155,7 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 	}
 	t.stored++
 	c.counts.StoredEntries++
+	c.counts.PayloadUnits += uint64(max(1, (s.size()+unit-1)/unit))
 	if e.Shard == q.shard {
 		c.confirm(s, e, back)
 		return

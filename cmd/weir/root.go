@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/bench"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/consume"
 	"github.com/weir-go/weir/cmd/weir/internal/dashboard"
@@ -57,7 +58,7 @@ needs no account and no network.`,
 		}
 	}
 	in("try", demo.Command(t), local.Command(t))
-	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t), fanout.Command(t))
+	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t), fanout.Command(t), bench.Command(t))
 	in("app", group.Command(t), dashboard.Command(t), exporter.Command(t), doctor.Command(t), dead.Command(t), stores.Command(t))
 	root.AddCommand(cli.VersionCommand(t), demo.WorkerCommand(t))
 	cli.Finish(root, t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/internal/proof/wronginput"
@@ -27,7 +28,7 @@ func wrongCommands(p *wrongPlace) []wronginput.Input {
 
 func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 	long := strings.Repeat("x", 129)
-	return append(under("put",
+	return slices.Concat(under("put",
 		misused("no stream", "put "+p.records, "weir put needs --stream"),
 		misused("a stream name with a slash", "put --stream a/b "+p.endpoint+" "+p.records, `--stream "a/b"`, "1 to 128"),
 		misused("a stream name that is too long", "put --stream "+long+" "+p.endpoint+" "+p.records, "--stream", "1 to 128"),
@@ -41,6 +42,16 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		misused("a line that is to be split", "put --stream s --on-too-large split "+p.endpoint+" "+p.records, "--on-too-large", "use fail or skip"),
 		misused("an unknown format", "put --stream s -o xml "+p.endpoint+" "+p.records, "use text or json"),
 		misused("a switch with a value that is none", "put --stream s --create=maybe "+p.endpoint+" "+p.records, `--create "maybe": want true or false`),
+	), under("bench",
+		misused("no stream", "bench put", "weir bench put needs --stream"),
+		misused("a rate of nothing", "bench put --stream s --rate 0 "+p.endpoint, "--rate", "0.1 to 1000000"),
+		misused("a duration beyond an hour", "bench put --stream s --duration 2h "+p.endpoint, "--duration 2h0m0s: want 1s to 1h"),
+		misused("more than may be put", "bench put --stream s --rate 1000 --duration 1h "+p.endpoint, "3,600,000 records", "--max-bytes"),
+		misused("a record that is too large", "bench put --stream s --bytes 1048576 "+p.endpoint, "--bytes 1048576", "1 MiB"),
+		misused("no keys", "bench put --stream s --keys 0 "+p.endpoint, "--keys", "1 to 1000000"),
+		misused("a read without a stream", "bench read", "weir bench read needs --stream"),
+		misused("a read from nowhere", "bench read --stream s --from yesterday "+p.endpoint, "--from", "oldest"),
+		misused("a pause that is too short", "bench read --stream s --idle-interval 1ms "+p.endpoint, "--idle-interval", "200ms"),
 	), under("tail",
 		misused("no stream", "tail", "weir tail needs --stream"),
 		misused("a filter that would never match", `tail --stream s --filter {"data":{"kind":[]}} `+p.endpoint, "--filter: data.kind", "never match"),
@@ -65,7 +76,7 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		fails("a shard that is none", "tail --stream s --shard one "+p.endpoint, "no shard one", "it has shardId-000000000000"),
 		fails("a shard that is not there", "tail --stream s --shard shardId-000000000009 "+p.endpoint, "no shard", "shardId-000000000009"),
 		fails("a stream that is not there", "tail --stream none "+p.endpoint, "there is no such stream", "--stream"),
-	)...)
+	))
 }
 
 func wrongConsumeFlags(p *wrongPlace) []wronginput.Input {

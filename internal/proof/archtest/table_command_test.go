@@ -28,6 +28,7 @@ var commandRows = []row{
 	commandRow("fanout", "weir fanout", "awsconf", "cli"),
 	commandRow("stream", "weir stream", "awsconf", "cli"),
 	commandRow("put", "weir put", "awsconf", "cli", "explain", "figures"),
+	commandRow("bench", "weir bench", "awsconf", "cli", "explain", "figures", "records"),
 	commandRow("tail", "weir tail", "awsconf", "cli", "explain", "records"),
 	commandRow("local", "weir local", "cli", "serve"),
 	commandRow("demo", "weir demo", "cli", "figures", "judge", "put", "shardlag", "sqlitefile"),
