@@ -60,7 +60,7 @@ func TestHelpOfACommand(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"nosuch":        `there is no command "weir nosuch": there is completion, consume, dashboard, dead, demo,`,
+		"nosuch":        `there is no command "weir nosuch": there is bench, completion, consume, dashboard, dead,`,
 		"grup":          `there is no command "weir grup": did you mean weir group?`,
 		"group plann":   `there is no command "weir group plann": did you mean weir group plan?`,
 		"group x":       `there is no command "weir group x": there is delete, describe,`,

@@ -24,6 +24,10 @@ func (w *world) admit(c *call) {
 		w.breaks("records of %v are overwritten while a handler of %s has them", c.body, l.who)
 		return
 	}
+	if body, ok := c.body.(closedCall); ok {
+		w.producerClosed(body.m, body.err)
+		return
+	}
 	if l.dead.Load() {
 		c.answer(reply{err: errDead})
 		w.stirred = true
@@ -37,6 +41,10 @@ func (w *world) admit(c *call) {
 	case *late:
 		w.admitLate(c, body)
 	case *model.Call:
+		if body.Op == "PutRecords" {
+			w.admitPut(c, body)
+			return
+		}
 		w.admitRead(c, body)
 	case *events:
 		w.admitEvent(c, body)

@@ -366,6 +366,9 @@ func (w *world) removed(l lease.Lease) {
 
 // well describes what is still wrong after the end of the faults. It returns "" if nothing is.
 func (w *world) well() string {
+	if todo := w.unproduced(); todo != "" {
+		return todo
+	}
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
 	}

@@ -64,7 +64,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Unsure: w.isLoop(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
 	h.judge.IDs = make([]judge.ID, 0, len(b.Records))
 	for _, r := range b.Records {
-		id, ok := idOf(r.Data)
+		id, ok := w.handledID(r)
 		if !ok {
 			w.breaks("%s is handed a record in %s that nobody put: %.60q", l.who, b.Shard, r.Data)
 			return

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
 // gate is where weir's goroutines park when they wait for something outside of weir.
@@ -131,8 +133,8 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first returns a text that orders simultaneous calls of one worker. It is needed for calls that
-// change leases, and for handlers of several keys of a shard.
+// first distinguishes simultaneous calls of one worker or producer: those that change leases, those
+// that put records, and those of handlers of several keys of a shard.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:
@@ -145,6 +147,10 @@ func (c *call) first() string {
 		}
 	case lettersCall:
 		return body.letters[0].ID
+	case *model.Call: // of PutRecords
+		if len(body.Puts) > 0 {
+			return string(body.Puts[0].Data)
+		}
 	}
 	return ""
 }

@@ -39,13 +39,13 @@ type Profile struct {
 	Windows  bool // handlers are those of package window; with some seeds, Options.Filter drops records
 	// Crosses means that the seed chooses the features from the covering list. See [covering].
 	Crosses bool
-	Apps    int // number of applications; 0 means one
-	// Streams is the number of streams. If there is a second number, Options.StreamsFunc names all
-	// streams but the first.
-	Streams [2]int
-	Apart   bool // some workers read only some of the streams
-	Records time.Duration
-	Idle    [2]time.Duration
+	Apps    int // number of applications, one if 0
+	// number of streams; with a second number Options.StreamsFunc names all but the first
+	Streams   [2]int
+	Apart     bool // some workers read only some of them
+	Producers int  // records are put by up to this many producers; by none if 0
+	Records   time.Duration
+	Idle      [2]time.Duration
 }
 
 var storeFaults = map[Fault]float64{
@@ -207,6 +207,13 @@ var long = []Profile{
 		Name: "reset-keys", Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, handlerFaults, map[Fault]float64{
 			Resets: 40, HandlerSlow: .03, HandlerIgnores: .01, CrashBefore: .0004, CrashAfter: .0004, Crash: 20, Leaves: 60, LongPause: 10, Throttled: .02, ShortPage: .05, Split: 40, Merge: 20,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "producing", Producers: 3, Pushed: .3, Records: 400 * time.Millisecond, Rates: all(putFaults, map[Fault]float64{
+			Throttled: .03, ServerError: .02, BrokenBody: .02, Silent: .005, ServiceSlow: .01, InPages: .3, Garbled: .01,
+			StoreFails: .005, HandlerFails: .02, HandlerSlow: .005, Crash: 20, Leaves: 30, Split: 120, Merge: 100, Doubles: 10,
+		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 5}, Lasts: [2]time.Duration{45 * time.Second, 150 * time.Second},
+		Idle: [2]time.Duration{300 * time.Millisecond, 3 * time.Second},
 	},
 	{Name: "crossings", Crosses: true, Records: 400 * time.Millisecond, Rates: allCrossingFaults, Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 4}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute}},
 	{

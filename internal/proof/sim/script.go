@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// scripted contains the scheduled faults, in a fixed order.
-var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
+// scripted are the scheduled faults, in a fixed order.
+var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets, ProducerCrashes, ProducerCloses, ProducerCutOff}
 
 // ofStreams contains the faults of streams, which applications share.
 var ofStreams = []Fault{Split, Merge, Doubles, Trim, Recreate, Renames}
@@ -46,6 +46,10 @@ func (w *world) script() {
 
 // happens carries out a scheduled fault, if there is anything it can affect.
 func (w *world) happens(f Fault, id string) {
+	if isOfProducer(f) {
+		w.befallsProducer(f, id)
+		return
+	}
 	d := roll(w.seed, id)
 	var living []*life
 	for _, wk := range w.workers {
@@ -202,7 +206,7 @@ func (w *world) calms(leader, reader *life) {
 	now := w.now() // end of the hindrances, for later duties
 	w.outage = min(w.outage, now)
 	w.outageEnds(now)
-	for _, l := range w.lives {
+	for _, l := range append(w.producerLives(), w.lives...) {
 		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
 		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
 		if l == leader {
@@ -296,6 +300,7 @@ func (w *world) leave() {
 				x.sunk()
 				x.tallied()
 				x.sawLetters()
+				x.produced()
 			}
 			w.stage = over
 		case time.Duration(w.now()-began) > most:

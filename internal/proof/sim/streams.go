@@ -281,6 +281,9 @@ func (w *world) birth(st *stream) {
 
 // put puts some records, and schedules the next call of put.
 func (w *world) put() {
+	if w.producing != nil {
+		return
+	}
 	d := roll(w.seed, "put", uint64(w.now()))
 	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
 		all := w.allStreams()

@@ -78,15 +78,17 @@ type world struct {
 	// parallel is Options.Parallel. It is zero if keys are not handled in parallel.
 	parallel weir.Parallel
 	filters  *filters // nil if no record is dropped
-	windows  *windows // nil if there are no windows
-	streams  []*stream
-	operator *operator // nil if no operator is running
-	judge    *judge.Judge
-	unsaid   map[string]bool // streams that no worker reported when the stop began
-	books    books
-	duties   duties
-	firstPut time.Duration // time of the first put
-	leader   string        // session of the leader, when the store was last read
+	windows  *windows // nil without windows
+	// nil if records are put without a producer
+	producing *producing
+	streams   []*stream
+	operator  *operator // nil while none is running
+	judge     *judge.Judge
+	unsaid    map[string]bool // streams that no worker reported at the beginning of the stop
+	books     books
+	duties    duties
+	firstPut  time.Duration // time of the first put
+	leader    string        // the session, by the last read of the store
 
 	outage  int64 // end of the store's outage for all workers
 	outages []stretch
@@ -245,6 +247,7 @@ func (w *world) prepare(o Options) {
 	w.makeKillers()
 	w.makeParallel()
 	w.makeFilters()
+	w.makeProducers()
 	late := w.begin()
 	name := "w"
 	if !w.isFirst() {
@@ -364,6 +367,7 @@ func (w *world) isWrong() string {
 	}
 	for _, x := range w.apps {
 		x.checkInside()
+		x.heardOutcomes()
 		if w.wrong == "" {
 			w.wrong = x.judge.Wrong()
 		}
@@ -380,7 +384,7 @@ func (w *world) end() {
 	w.stage = over
 	var lives []*life
 	for _, x := range w.apps {
-		lives = append(lives, x.lives...)
+		lives = append(append(lives, x.lives...), x.producerLives()...)
 	}
 	for _, l := range lives {
 		l.dead.Store(true)

@@ -13,7 +13,7 @@ import (
 
 // Call is one request to the service.
 type Call struct {
-	Op            string // GetRecords, GetShardIterator, ListShards or DescribeStreamSummary
+	Op            string // GetRecords, GetShardIterator, ListShards, DescribeStreamSummary, PutRecords
 	Stream, Shard string
 	kind, start   string // starting position of the requested iterator
 	at            time.Time
@@ -21,8 +21,10 @@ type Call struct {
 	known         bool     // this model created the iterator
 	limit         int
 	filter        string
-	consumer      string // name of the consumer; for SubscribeToShard its ARN
-	loose         bool   // the start position may lie between records
+	consumer      string // its name, or its ARN in SubscribeToShard
+	loose         bool   // positions need not belong to records
+	Puts          []PutEntry
+	cbor          bool // the format of a call of PutRecords
 	page          page
 }
 
@@ -46,6 +48,9 @@ const mostBytes = 10 << 20
 func Read(target, contentType string, body []byte) (Call, error) {
 	_, op, _ := strings.Cut(target, ".")
 	c := Call{Op: op}
+	if op == "PutRecords" {
+		return readPuts(body, strings.Contains(contentType, "cbor"))
+	}
 	if strings.Contains(contentType, "cbor") {
 		c.limit = 10000
 		err := readCBOR(body, func(name, text []byte, n uint64) {

@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
+)
+
+// Faults of calls of PutRecords.
+const (
+	PutThrottled Fault = "put throttled"         // the whole call
+	PutRefused   Fault = "put refused in part"   // some records, for a lack of room
+	PutUnclear   Fault = "put unclear in part"   // InternalFailure for some records, stored or not
+	PutBlank     Fault = "put blank in part"     // some results have no code and no place
+	PutDenied    Fault = "put denied in part"    // some records, for good
+	PutFails     Fault = "put fails"             // with effect or without
+	PutShort     Fault = "put answer incomplete" // results are missing
+	PutSilent    Fault = "put silent"            // no answer; the effect is late, or never
+	PutSlow      Fault = "put slow"
+)
+
+// Scheduled events of producers.
+const (
+	ProducerCrashes Fault = "producer crashes"
+	ProducerCloses  Fault = "producer closes" // within a time that may be too short
+	ProducerCutOff  Fault = "producer cut off from kinesis"
+)
+
+var putFaults = map[Fault]float64{
+	PutThrottled: .03, PutRefused: .08, PutUnclear: .04, PutBlank: .02, PutDenied: .005,
+	PutFails: .05, PutShort: .02, PutSilent: .02, PutSlow: .04,
+	ProducerCrashes: 20, ProducerCloses: 30, ProducerCutOff: 30,
+}
+
+var ofPut = []Fault{
+	PutThrottled, PutRefused, PutUnclear, PutBlank, PutDenied, PutFails, PutShort, PutSilent, PutSlow,
+}
+
+// admitPut decides the fate of a call of PutRecords.
+func (w *world) admitPut(c *call, asked *model.Call) {
+	l, d := c.life, w.dice(c, "")
+	there := d.often(2*time.Millisecond, 60*time.Millisecond)
+	if d.chance(.05) { // some round trips are long
+		there = d.span(60*time.Millisecond, 400*time.Millisecond)
+	}
+	back := d.often(0, 40*time.Millisecond)
+	if l.unread > w.now() {
+		if d.chance(.5) {
+			w.after(there, func() { w.answer(c, reply{err: errConnection}) })
+		}
+		return
+	}
+	f := w.pick(c, &d, ofPut...)
+	w.note(l, c.op, c.about, len(asked.Puts), string(f))
+	left := 0
+	switch f {
+	case PutSlow:
+		there += d.span(100*time.Millisecond, 8*time.Second)
+	case PutShort:
+		left = 1 + d.below(len(asked.Puts))
+	}
+	part := w.dice(c, "part")
+	whims := make([]model.PutWhim, len(asked.Puts))
+	for i := range whims {
+		whims[i] = whimOf(f, &part)
+	}
+	effect := func() httpAnswer {
+		one := func(i int) model.PutWhim { return whims[i] }
+		a, stored := w.service.PutRecords(*asked, one, left, w.clock())
+		w.stores(l, stored)
+		return httpAnswer{Answer: a, date: w.date()}
+	}
+	fails := func() reply {
+		if d.chance(.5) {
+			return reply{err: errConnection}
+		}
+		return reply{value: httpAnswer{Answer: model.Fail(500, "InternalFailure", "sim"), date: w.date()}}
+	}
+	switch f {
+	case PutThrottled:
+		w.serves(c, there, back, func() httpAnswer {
+			a := model.Fail(400, "ProvisionedThroughputExceededException", "sim")
+			return httpAnswer{Answer: a, date: w.date()}
+		})
+	case PutFails:
+		r := fails()
+		if d.chance(.5) {
+			w.after(there, func() { w.answer(c, r) })
+			return
+		}
+		w.after(there, func() { effect(); w.answer(c, r) })
+	case PutSilent:
+		if d.chance(.6) {
+			w.after(there+d.span(0, 15*time.Second), func() { effect() })
+		}
+	default:
+		w.serves(c, there, back, effect)
+	}
+}
+
+// whimOf decides about one record of a call with a fault.
+func whimOf(f Fault, d *dice) (how model.PutWhim) {
+	if !d.chance(.4) {
+		return how
+	}
+	switch f {
+	case PutRefused:
+		how.Code = "ProvisionedThroughputExceededException"
+	case PutUnclear:
+		how.Code, how.Kept = "InternalFailure", d.chance(.5)
+	case PutBlank:
+		how.Blank = true
+	case PutDenied:
+		how.Code = "KMSDisabledException"
+	}
+	return how
+}
+
+// stores records what a call of PutRecords has stored.
+func (w *world) stores(l *life, stored []model.Stored) {
+	p := w.producing
+	for _, one := range stored {
+		number := model.Number(one.Record.Seq)
+		c := container{number: number, at: w.now()}
+		for i, u := range one.Users {
+			id, ok := idOf(u.Data)
+			is, known := p.made[id]
+			if !ok || !known || is.key != u.Key || is.explicit != u.Explicit || is.data != string(u.Data) {
+				w.breaks("%s puts a record that it was not given: %s, %.60q", l.who, u.Key, u.Data)
+				return
+			}
+			p.judge.Stored(id, judge.Place{Shard: one.Shard.ID, Number: number, Index: i}, u.Owned)
+			key := u.Key
+			if !u.Owned { // keys have an order only in the shards that own them
+				key += "@" + one.Shard.Name
+			}
+			w.written[key]++
+			copyID := judge.ID{Key: key, N: w.written[key]}
+			p.copies[copyOf{number, id}] = copyID
+			c.ids = append(c.ids, copyID)
+		}
+		w.noteContainer(one.Shard.Name, c, one.Record.Arrival, one.Record.Arrival)
+		w.note(l, "put", one.Shard.Name, len(c.ids), c.ids[0].String()+" "+number)
+		w.duties.late = w.now()
+	}
+}
+
+// isOfProducer reports whether a scheduled fault concerns producers.
+func isOfProducer(f Fault) bool {
+	return slices.Contains([]Fault{ProducerCrashes, ProducerCloses, ProducerCutOff}, f)
+}
+
+// befallsProducer carries out a scheduled fault of a producer.
+func (w *world) befallsProducer(f Fault, id string) {
+	d := roll(w.seed, id)
+	var living []*making
+	for _, m := range w.producing.makers {
+		if m.now != nil && !m.now.stopping {
+			living = append(living, m.now)
+		}
+	}
+	if len(living) == 0 || !w.strikes(f, id) {
+		return
+	}
+	m := living[d.below(len(living))]
+	w.note(m.life, "FAULT", "", 0, id)
+	switch f {
+	case ProducerCrashes:
+		w.crashProducer(m)
+	case ProducerCloses:
+		w.closeProducer(m, d.often(0, 20*time.Second))
+	case ProducerCutOff:
+		m.unread = w.now() + int64(d.often(time.Second, 40*time.Second))
+	}
+}
