@@ -27,9 +27,12 @@
 //   - A clock with rate r: all configured durations of the worker are divided by r, which has
 //     exactly the same effect. Constants in the code, for example the 20 s limit of a call, keep
 //     true time.
-//   - A pause: all answers to a worker's calls and the returns of its handlers are delayed until
-//     the pause is over. The worker's timers continue. The chaos command tests processes that are
-//     really frozen.
-//   - A crash: from that moment, calls and log lines of the worker have no effect. Its goroutines
+//   - Producers (profile producing) are package producer with a client of the AWS SDK. The driver
+//     passes records to them by TryPut, one per step. The service refuses records at random and has
+//     no limits per shard. Consumers count each stored copy of a record as a record of its own. A
+//     producer's judge compares the outcomes with the copies and with what handlers got.
+//   - A pause delays all answers to a worker's calls, and its handlers' returns, until it is over;
+//     its timers continue. The chaos command tests processes that are really frozen.
+//   - A crash: from that instant no call or log line of the worker has an effect. Its goroutines
 //     are ended in the background.
 package sim

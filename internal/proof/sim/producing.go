@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -163,13 +164,21 @@ func (w *world) feed(m *making) {
 	if d.chance(.3) {
 		n = 1 + d.below(40)
 	}
-	for range n {
-		if !w.putOne(m, &d) {
-			break
-		}
+	w.feedSome(m, n, d)
+}
+
+// feedSome passes n records to a producer, each in a step: the producer sees all of them, or some,
+// before it sends, and only the seed decides which.
+func (w *world) feedSome(m *making, n int, d dice) {
+	if m.dead.Load() || m.stopping {
+		return
 	}
 	w.stirred = true
-	w.after(d.span(5*time.Millisecond, 2*w.profile.Records), func() { w.feed(m) })
+	if full := !w.putOne(m, &d); full || n == 1 {
+		w.after(d.span(5*time.Millisecond, 2*w.profile.Records), func() { w.feed(m) })
+		return
+	}
+	w.after(d.span(0, 20*time.Microsecond), func() { w.feedSome(m, n-1, d) })
 }
 
 // putOne passes a record to a producer. It returns false if the producer does not accept it.
@@ -222,15 +231,14 @@ func (w *world) hears(m *making) {
 	outcomes := m.outcomes
 	m.outcomes = nil
 	m.mu.Unlock()
+	w.noteOutcomes(m, outcomes)
 	for _, o := range outcomes {
 		r := o.result
 		if o.err == nil {
 			at := judge.Place{Shard: r.Shard, Number: r.SequenceNumber, Index: r.SubSequenceNumber}
-			w.note(m.life, "confirmed", r.Shard, r.Attempts, o.id.String()+" "+r.SequenceNumber)
 			w.producing.judge.Confirmed(o.id, m.who, at, r.Repeated)
 			continue
 		}
-		w.note(m.life, "failed", "", 0, o.id.String()+" "+o.err.Error())
 		var failed *producer.Error
 		switch {
 		case !errors.As(o.err, &failed):
@@ -243,6 +251,24 @@ func (w *world) hears(m *making) {
 			w.breaks("%s fails without a reason: %v", o.id, o.err)
 		}
 		w.producing.judge.Failed(o.id, m.who, failed.MaybeStored)
+	}
+}
+
+// noteOutcomes adds outcomes to the history. When Close cancels several calls, failures come in any
+// order, so they are sorted.
+func (w *world) noteOutcomes(m *making, outcomes []outcome) {
+	var failures []string
+	for _, o := range outcomes {
+		if o.err != nil {
+			failures = append(failures, o.id.String()+" "+o.err.Error())
+			continue
+		}
+		what := o.id.String() + " " + o.result.SequenceNumber
+		w.note(m.life, "confirmed", o.result.Shard, o.result.Attempts, what)
+	}
+	slices.Sort(failures)
+	for _, what := range failures {
+		w.note(m.life, "failed", "", 0, what)
 	}
 }
 
