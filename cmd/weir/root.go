@@ -58,7 +58,8 @@ needs no account and no network.`,
 		}
 	}
 	in("try", demo.Command(t), local.Command(t))
-	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t), fanout.Command(t), bench.Command(t))
+	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t),
+		fanout.Command(t), bench.Command(t))
 	in("app", group.Command(t), dashboard.Command(t), exporter.Command(t), doctor.Command(t), dead.Command(t), stores.Command(t))
 	root.AddCommand(cli.VersionCommand(t), demo.WorkerCommand(t))
 	cli.Finish(root, t)

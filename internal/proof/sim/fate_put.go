@@ -76,7 +76,8 @@ func (w *world) admitPut(c *call, asked *model.Call) {
 		if d.chance(.5) {
 			return reply{err: errConnection}
 		}
-		return reply{value: httpAnswer{Answer: model.Fail(500, "InternalFailure", "sim"), date: w.date()}}
+		a := model.Fail(500, "InternalFailure", "sim")
+		return reply{value: httpAnswer{Answer: a, date: w.date()}}
 	}
 	switch f {
 	case PutThrottled:
@@ -127,7 +128,7 @@ func (w *world) stores(l *life, stored []model.Stored) {
 		for i, u := range one.Users {
 			id, ok := idOf(u.Data)
 			is, known := p.made[id]
-			if !ok || !known || is.key != u.Key || is.explicit != u.Explicit || is.data != string(u.Data) {
+			if !ok || !known || is != (madeRecord{u.Key, u.Explicit, string(u.Data)}) {
 				w.breaks("%s puts a record that it was not given: %s, %.60q", l.who, u.Key, u.Data)
 				return
 			}

@@ -209,11 +209,14 @@ var long = []Profile{
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{
-		Name: "producing", Producers: 3, Pushed: .3, Records: 400 * time.Millisecond, Rates: all(putFaults, map[Fault]float64{
-			Throttled: .03, ServerError: .02, BrokenBody: .02, Silent: .005, ServiceSlow: .01, InPages: .3, Garbled: .01,
-			StoreFails: .005, HandlerFails: .02, HandlerSlow: .005, Crash: 20, Leaves: 30, Split: 120, Merge: 100, Doubles: 10,
-		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 5}, Lasts: [2]time.Duration{45 * time.Second, 150 * time.Second},
-		Idle: [2]time.Duration{300 * time.Millisecond, 3 * time.Second},
+		Name: "producing", Producers: 3, Pushed: .3, Records: 400 * time.Millisecond,
+		Rates: all(putFaults, map[Fault]float64{
+			Throttled: .03, ServerError: .02, BrokenBody: .02, Silent: .005, ServiceSlow: .01, InPages: .3,
+			Garbled: .01, StoreFails: .005, HandlerFails: .02, HandlerSlow: .005, Crash: 20, Leaves: 30,
+			Split: 120, Merge: 100, Doubles: 10,
+		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 5},
+		Lasts: [2]time.Duration{45 * time.Second, 150 * time.Second},
+		Idle:  [2]time.Duration{300 * time.Millisecond, 3 * time.Second},
 	},
 	{Name: "crossings", Crosses: true, Records: 400 * time.Millisecond, Rates: allCrossingFaults, Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 4}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute}},
 	{

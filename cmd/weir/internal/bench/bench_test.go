@@ -33,17 +33,22 @@ func TestBenchPut(t *testing.T) {
 		code := map[int]string{2: "InternalFailure"}[c.N]
 		return kinesistest.Fault{PartialFailure: func(int) string { return code }}
 	})
-	args := []string{"bench", "put", endpoint, "--stream=s", "--rate=200", "--duration=1s", "--bytes=30000"}
-	got := clitest.Decode[putJSON](t, clitest.MustRun(t, "", append(args, "-o=json")...))
-	if got.Records != 200 || got.Failed != 0 || len(server.Records("s")) != 200 || got.Entries != 200 {
-		t.Errorf("%+v; the stream has %d records", got, len(server.Records("s")))
+	args := []string{
+		"bench", "put", endpoint, "--stream=s", "--rate=200", "--duration=1s", "--bytes=30000", "-o=json",
+	}
+	got := clitest.Decode[putJSON](t, clitest.MustRun(t, "", args...))
+	n := len(server.Records("s"))
+	if got.Records != 200 || got.Failed != 0 || n != 200 || got.Entries != 200 {
+		t.Errorf("%+v; the stream has %d records", got, n)
 	}
 	// 30,000 bytes are two units.
-	if got.Units != 400 || got.Dollars > 5.61e-06 || got.Again["InternalFailure"] == 0 || len(got.Again) != 1 {
+	if got.Units != 400 || got.Dollars > 5.61e-06 ||
+		got.Again["InternalFailure"] == 0 || len(got.Again) != 1 {
 		t.Errorf("%+v", got)
 	}
 	l := got.Latency
-	if l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.Max || got.Rate < 20 || got.Rate > 210 {
+	if l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.Max ||
+		got.Rate < 20 || got.Rate > 210 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -53,9 +58,12 @@ func TestBenchPutAggregates(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	out := clitest.MustRun(t, "", "bench", "put", endpoint, "--stream=s", "--rate=500", "--duration=1s",
-		"--bytes=100", "--aggregate", "--price=20")
-	for _, want := range []string{" of the stream\n", "put      500 records, ", "of 500, ", "latency  p50 ", "again    nothing\n", "cost     ", " at $20 per million\n"} {
+	out := clitest.MustRun(t, "", "bench", "put", endpoint, "--stream=s", "--rate=500",
+		"--duration=1s", "--bytes=100", "--aggregate", "--price=20")
+	for _, want := range []string{
+		" of the stream\n", "put      500 records, ", "of 500, ", "latency  p50 ",
+		"again    nothing\n", "cost     ", " at $20 per million\n",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it lacks %q:\n%s", want, out)
 		}
@@ -76,15 +84,19 @@ func TestBenchPutThatIsRefused(t *testing.T) {
 	server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
 		return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Message: "no"}}
 	})
-	code, out, said := clitest.Answered(t, "", "bench", "put", endpoint, "--stream=s", "--duration=1s")
-	if code != cli.ExitFailed || out != "" || !strings.Contains(said, "weir: no permission for Kinesis PutRecords") {
+	args := []string{"bench", "put", endpoint, "--stream=s", "--duration=1s"}
+	code, out, said := clitest.Answered(t, "", args...)
+	want := "weir: no permission for Kinesis PutRecords"
+	if code != cli.ExitFailed || out != "" || !strings.Contains(said, want) {
 		t.Errorf("exit code %d; %s%s", code, out, said)
 	}
 }
 
 // A real endpoint gets a price before anything is put. (None is reachable here.)
 func TestBenchPutStatesItsPrice(t *testing.T) {
-	o := putOptions{common: common{rate: 100, lasts: 10 * time.Second}, bytes: 24_990, keys: 1000, price: usualPrice}
+	o := putOptions{
+		common: common{rate: 100, lasts: 10 * time.Second}, bytes: 24_990, keys: 1000, price: usualPrice,
+	}
 	if got := o.dollars(o.units()); o.units() != 1000 || got != "$0.000014" {
 		t.Errorf("%d units cost %s", o.units(), got)
 	}
@@ -97,13 +109,15 @@ func TestBenchRead(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
-	clitest.MustRun(t, "", "bench", "put", endpoint, "--stream=s", "--rate=300", "--duration=1s", "--bytes=1000")
+	clitest.MustRun(t, "", "bench", "put", endpoint, "--stream=s", "--rate=300", "--duration=1s",
+		"--bytes=1000")
 	read := func(args ...string) (r struct {
 		Records, Bytes int
 		Seconds        float64
 		Latency        percentiles `json:"latency_ms"`
 	}) {
-		out := clitest.MustRun(t, "", append([]string{"bench", "read", endpoint, "--stream=s", "--from=oldest", "--duration=2s", "-o=json"}, args...)...)
+		args = append(args, "--stream=s", "--from=oldest", "--duration=2s", "-o=json")
+		out := clitest.MustRun(t, "", append([]string{"bench", "read", endpoint}, args...)...)
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +132,8 @@ func TestBenchRead(t *testing.T) {
 	if r := read("--rate=50"); r.Records < 10 || r.Records > 110 {
 		t.Errorf("50 records a second for 2 s: %+v", r)
 	}
-	if out := clitest.MustRun(t, "", "bench", "read", endpoint, "--stream=s", "--duration=1s"); !strings.Contains(out, "read     0 records, 0 B") {
+	out := clitest.MustRun(t, "", "bench", "read", endpoint, "--stream=s", "--duration=1s")
+	if !strings.Contains(out, "read     0 records, 0 B") {
 		t.Errorf("nothing arrives: %s", out)
 	}
 }
@@ -131,7 +146,8 @@ func TestLatencies(t *testing.T) {
 	for i := range 1000 {
 		l.add(time.Duration(i+1) * time.Millisecond)
 	}
-	for part, want := range map[float64]time.Duration{.5: 500 * time.Millisecond, .9: 900 * time.Millisecond, .99: 990 * time.Millisecond} {
+	for part, ms := range map[float64]time.Duration{.5: 500, .9: 900, .99: 990} {
+		want := ms * time.Millisecond
 		if got := l.at(part); got < want || got > want*103/100 {
 			t.Errorf("p%v is %v, want %v", 100*part, got, want)
 		}

@@ -59,8 +59,9 @@ func (o *putOptions) check() error {
 	}
 	n, size := o.records(), o.recordSize()
 	if n > o.maxBytes/size {
-		return cli.Usagef("%s of %s are more than --max-bytes %s: give a lower --rate, --duration or --bytes, "+
-			"or a higher --max-bytes", cli.Count(int64(n), "record"), figures.Bytes(int64(size)),
+		return cli.Usagef("%s of %s are more than --max-bytes %s: "+
+			"give a lower --rate, --duration or --bytes, or a higher --max-bytes",
+			cli.Count(int64(n), "record"), figures.Bytes(int64(size)),
 			figures.Bytes(int64(o.maxBytes)))
 	}
 	return nil

@@ -105,10 +105,12 @@ service is lost, a record may be in the stream twice.`,
 	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects with the partition key")
 	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
 	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
-	cmd.Flags().BoolVar(&o.pack, "aggregate", false, "pack lines into larger records, in the format of the KPL")
+	cmd.Flags().BoolVar(&o.pack, "aggregate", false,
+		"pack lines into larger records, in the format of the KPL")
 	cmd.Flags().BoolVar(&o.loose, "no-order", false,
 		"faster with few keys, but records of a key may be reordered if the service refuses some")
-	cli.Choose(cmd, "on-too-large", &o.large, "what happens at a line that is too large for a record: fail, or skip it",
+	cli.Choose(cmd, "on-too-large", &o.large,
+		"what happens at a line that is too large for a record: fail, or skip it",
 		cli.Word("fail", failOnTooLarge, "end the command"),
 		cli.Word("skip", skipTooLarge, "leave the line out, and count it in the summary"))
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
@@ -138,7 +140,8 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 		return err
 	}
 	if auto && o.pack {
-		t.Note("stream %s distributes records by itself (AUTO): keys have no order, and lines are not packed", o.stream)
+		t.Note("stream %s distributes records by itself (AUTO): "+
+			"keys have no order, and lines are not packed", o.stream)
 	}
 
 	// Ctrl-C ends the reading. Records that were read are still put, so that the summary can say
@@ -258,7 +261,9 @@ func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kin
 // recordLimit returns how large a record of the stream may be, data and key together, and whether
 // the stream distributes records by itself. Without the permission for the call it returns the
 // limit that every stream has.
-func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (limit int, auto bool, err error) {
+func recordLimit(
+	ctx context.Context, client *kinesis.Client, stream string,
+) (limit int, auto bool, err error) {
 	const usual = 1024 << 10
 	name, arn := awsconf.NameOrARN(stream)
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
@@ -268,7 +273,8 @@ func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (li
 		}
 		var missing *types.ResourceNotFoundException
 		if errors.As(err, &missing) {
-			return 0, false, explain.PlainError{Text: explain.Error(err) + ", or give --create to make the stream", Cause: err}
+			text := explain.Error(err) + ", or give --create to make the stream"
+			return 0, false, explain.PlainError{Text: text, Cause: err}
 		}
 		return 0, false, fmt.Errorf("stream %s: %w", stream, err)
 	}

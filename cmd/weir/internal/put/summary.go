@@ -54,15 +54,15 @@ func (o *putOptions) report(
 	reasons := sum.reasons()
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(struct {
-			Records   int64             `json:"records"`
-			Bytes     int64             `json:"bytes"`
-			Retries   uint64            `json:"retries"`
-			Reasons   map[string]uint64 `json:"retry_reasons"`
-			Empty     int64             `json:"empty_lines"`
-			Large     int64             `json:"too_large_lines"`
-			Delivered uint64            `json:"stream_records"`
-			Seconds   float64           `json:"seconds"`
-			Shards    map[string]int64  `json:"shards"`
+			Records int64             `json:"records"`
+			Bytes   int64             `json:"bytes"`
+			Retries uint64            `json:"retries"`
+			Reasons map[string]uint64 `json:"retry_reasons"`
+			Empty   int64             `json:"empty_lines"`
+			Large   int64             `json:"too_large_lines"`
+			Stored  uint64            `json:"stream_records"`
+			Seconds float64           `json:"seconds"`
+			Shards  map[string]int64  `json:"shards"`
 		}{
 			sum.Records, sum.Bytes, sum.Retries, reasons, empty, large.lines, sum.StreamRecords,
 			took.Seconds(), sum.Shards,

@@ -26,12 +26,28 @@ func TestPuts(t *testing.T) {
 			p.Stored(first, a, true)
 			p.End()
 		}, ""},
-		"nobody accepted it":                 {func(p *Puts) { p.Stored(ID{"k", 3}, a, true) }, "which no producer accepted"},
-		"confirmed, and not stored":          {func(p *Puts) { p.Confirmed(first, one, Place{}, false) }, "its copies are []"},
-		"stored after it failed":             {func(p *Puts) { p.Failed(first, one, false); p.Stored(first, a, true) }, "certainly not stored"},
-		"stored before it failed":            {func(p *Puts) { p.Stored(first, a, true); p.Failed(first, one, false) }, "certainly not stored"},
-		"two outcomes":                       {func(p *Puts) { p.Failed(first, one, false); p.Failed(first, one, false) }, "a second outcome"},
-		"confirmed in a shard of other keys": {func(p *Puts) { p.Stored(first, a, false); p.Confirmed(first, one, a, true) }, "does not belong to"},
+		"nobody accepted it": {func(p *Puts) {
+			p.Stored(ID{"k", 3}, a, true)
+		}, "which no producer accepted"},
+		"confirmed, and not stored": {func(p *Puts) {
+			p.Confirmed(first, one, Place{}, false)
+		}, "its copies are []"},
+		"stored after it failed": {func(p *Puts) {
+			p.Failed(first, one, false)
+			p.Stored(first, a, true)
+		}, "certainly not stored"},
+		"stored before it failed": {func(p *Puts) {
+			p.Stored(first, a, true)
+			p.Failed(first, one, false)
+		}, "certainly not stored"},
+		"two outcomes": {func(p *Puts) {
+			p.Failed(first, one, false)
+			p.Failed(first, one, false)
+		}, "a second outcome"},
+		"confirmed in a shard of other keys": {func(p *Puts) {
+			p.Stored(first, a, false)
+			p.Confirmed(first, one, a, true)
+		}, "does not belong to"},
 		"stored again": {func(p *Puts) {
 			p.Stored(first, a, true)
 			p.Confirmed(first, one, a, false)

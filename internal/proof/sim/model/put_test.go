@@ -28,7 +28,8 @@ func TestPutRecords(t *testing.T) {
 	var got []string
 	for _, one := range stored {
 		for _, u := range one.Users {
-			got = append(got, fmt.Sprintf("%s %s %s %v", one.Shard.ID[len(one.Shard.ID)-1:], u.Key, u.Data, u.Owned))
+			shard := one.Shard.ID[len(one.Shard.ID)-1:]
+			got = append(got, fmt.Sprintf("%s %s %s %v", shard, u.Key, u.Data, u.Owned))
 		}
 	}
 	want := "[0 a x true 1 b y true 0 b z true 0 b one false 0 b two false]"
