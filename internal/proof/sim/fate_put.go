@@ -8,32 +8,6 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// Faults of calls of PutRecords.
-const (
-	PutThrottled Fault = "put throttled"         // the whole call
-	PutRefused   Fault = "put refused in part"   // some records, for a lack of room
-	PutUnclear   Fault = "put unclear in part"   // InternalFailure for some records, stored or not
-	PutBlank     Fault = "put blank in part"     // some results have no code and no place
-	PutDenied    Fault = "put denied in part"    // some records, for good
-	PutFails     Fault = "put fails"             // with effect or without
-	PutShort     Fault = "put answer incomplete" // results are missing
-	PutSilent    Fault = "put silent"            // no answer; the effect is late, or never
-	PutSlow      Fault = "put slow"
-)
-
-// Scheduled events of producers.
-const (
-	ProducerCrashes Fault = "producer crashes"
-	ProducerCloses  Fault = "producer closes" // within a time that may be too short
-	ProducerCutOff  Fault = "producer cut off from kinesis"
-)
-
-var putFaults = map[Fault]float64{
-	PutThrottled: .03, PutRefused: .08, PutUnclear: .04, PutBlank: .02, PutDenied: .005,
-	PutFails: .05, PutShort: .02, PutSilent: .02, PutSlow: .04,
-	ProducerCrashes: 20, ProducerCloses: 30, ProducerCutOff: 30,
-}
-
 var ofPut = []Fault{
 	PutThrottled, PutRefused, PutUnclear, PutBlank, PutDenied, PutFails, PutShort, PutSilent, PutSlow,
 }

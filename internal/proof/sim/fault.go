@@ -134,3 +134,23 @@ const (
 	NamesFail   Fault = "naming fails"
 	NamesSilent Fault = "naming silent"
 )
+
+// Faults of calls of PutRecords.
+const (
+	PutThrottled Fault = "put throttled"         // the whole call
+	PutRefused   Fault = "put refused in part"   // some records, for a lack of room
+	PutUnclear   Fault = "put unclear in part"   // InternalFailure for some records, stored or not
+	PutBlank     Fault = "put blank in part"     // some results have no code and no place
+	PutDenied    Fault = "put denied in part"    // some records, for good
+	PutFails     Fault = "put fails"             // with effect or without
+	PutShort     Fault = "put answer incomplete" // results are missing
+	PutSilent    Fault = "put silent"            // no answer; the effect is late, or never
+	PutSlow      Fault = "put slow"
+)
+
+// Scheduled events of producers.
+const (
+	ProducerCrashes Fault = "producer crashes"
+	ProducerCloses  Fault = "producer closes" // within a time that may be too short
+	ProducerCutOff  Fault = "producer cut off from kinesis"
+)

@@ -77,6 +77,12 @@ var workerFaults = map[Fault]float64{
 	Crash: 20, AllButOne: 4, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20, LeaderStuck: .2,
 }
 
+var putFaults = map[Fault]float64{
+	PutThrottled: .03, PutRefused: .08, PutUnclear: .04, PutBlank: .02, PutDenied: .005,
+	PutFails: .05, PutShort: .02, PutSilent: .02, PutSlow: .04,
+	ProducerCrashes: 20, ProducerCloses: 30, ProducerCutOff: 30,
+}
+
 var shapeFaults = map[Fault]float64{Split: 40, Merge: 30, Doubles: 4}
 
 func all(of ...map[Fault]float64) map[Fault]float64 {
