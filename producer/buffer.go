@@ -11,13 +11,29 @@ type buffer struct {
 	mostRecords, mostBytes int
 	records, bytes         int
 	line                   []*place
+	spare                  []*place // for the next calls that wait
 }
 
 // place is a call of Put that waits for room.
 type place struct {
 	given Pending
 	taken *Pending      // the record once it is accepted
-	ready chan struct{} // closed when it is accepted, or when the producer is closed
+	ready chan struct{} // has one element when it is accepted, or when the producer is closed
+}
+
+// mostSpare limits the places that are kept for other calls.
+const mostSpare = 100
+
+// free makes a place available to other calls. It is in no line.
+func (b *buffer) free(p *place) {
+	select {
+	case <-p.ready:
+	default:
+	}
+	p.given, p.taken = Pending{}, nil
+	if len(b.spare) < mostSpare {
+		b.spare = append(b.spare, p)
+	}
 }
 
 // take reserves room for a record. It fails if there is no room or if other calls already wait.
@@ -36,7 +52,13 @@ func (b *buffer) room(bytes int) bool {
 
 // wait adds a place to the line.
 func (b *buffer) wait(given *Pending) *place {
-	p := &place{given: *given, ready: make(chan struct{})}
+	var p *place
+	if n := len(b.spare); n > 0 {
+		p, b.spare = b.spare[n-1], b.spare[:n-1]
+	} else {
+		p = &place{ready: make(chan struct{}, 1)}
+	}
+	p.given = *given
 	b.line = append(b.line, p)
 	return p
 }
@@ -70,7 +92,7 @@ func (b *buffer) leave(p *place) {
 // close wakes all waiting calls.
 func (b *buffer) close() {
 	for _, p := range b.line {
-		close(p.ready)
+		p.ready <- struct{}{}
 	}
 	b.line = nil
 }
@@ -79,7 +101,7 @@ func (b *buffer) close() {
 func (p *Producer) admit() {
 	for at := p.buffer.next(); at != nil; at = p.buffer.next() {
 		at.taken = p.accept(&at.given)
-		close(at.ready)
+		at.ready <- struct{}{}
 	}
 }
 
@@ -92,6 +114,7 @@ func (p *Producer) await(ctx context.Context, at *place) (*Pending, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.buffer.free(at)
 	switch {
 	case at.taken != nil:
 		return at.taken, nil

@@ -88,6 +88,7 @@ func (p *Producer) send(r *request) {
 	p.mu.Unlock()
 	p.signal()
 	p.tellRequest(r, done, began, a.took)
+	r.free()
 }
 
 // refreshCredentials makes the client fetch its credentials again.

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir/aggregate"
@@ -43,6 +44,24 @@ type request struct {
 	records  int
 	sent     time.Time
 	alone    bool // nothing may be added
+}
+
+// requests has spare requests, whose lists are used again.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// newRequest returns an empty request.
+func newRequest(now time.Time) *request {
+	r := requests.Get().(*request)
+	r.sent = now
+	return r
+}
+
+// free makes the memory of a request available to others. Nothing uses r any more.
+func (r *request) free() {
+	clear(r.sendings)
+	clear(r.parts)
+	*r = request{sendings: r.sendings[:0], parts: r.parts[:0]}
+	requests.Put(r)
 }
 
 // room reports whether the given number of bytes fits into the request.
@@ -137,7 +156,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 	if !c.started(now) {
 		return nil, c.startBy
 	}
-	r := &request{sent: now}
+	r := newRequest(now)
 	var again time.Time
 	soon := func(at time.Time) {
 		if again.IsZero() || at.Before(again) {
@@ -178,6 +197,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 // begin marks a request as in flight. It returns nil for a request without records.
 func (c *core) begin(r *request) *request {
 	if len(r.sendings) == 0 {
+		r.free()
 		return nil
 	}
 	for _, p := range r.parts {
