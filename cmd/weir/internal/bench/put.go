@@ -38,6 +38,9 @@ const usualPrice = 0.014
 // unit is the size of a PUT payload unit in bytes.
 const unit = 25_000
 
+// late is how much later than its turn the last record may be put.
+const late = time.Second
+
 // drain is how long records may take after the last one was put.
 const drain = 30 * time.Second
 
@@ -119,7 +122,7 @@ func (o *putOptions) measure(ctx context.Context, client *kinesis.Client) (*putR
 	for i := range data {
 		data[i] = byte(rand.Uint32())
 	}
-	putting, stop := context.WithDeadlineCause(ctx, began.Add(o.lasts), errOver)
+	putting, stop := context.WithDeadlineCause(ctx, began.Add(o.lasts+late), errOver)
 	defer stop()
 	for i := range o.records() {
 		turn := began.Add(time.Duration(float64(i) / o.rate * float64(time.Second)))
@@ -197,12 +200,14 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 		again["split or merge"] = c.Misplaced
 	}
 	took := max(r.took.Seconds(), 1e-9)
+	missed := o.records() - int(c.Records)
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(struct {
 			Asked   float64           `json:"asked_records_per_second"`
 			Records uint64            `json:"records"`
 			Bytes   int64             `json:"bytes"`
 			Failed  int64             `json:"failed"`
+			Missed  int               `json:"missed"`
 			Seconds float64           `json:"seconds"`
 			Rate    float64           `json:"records_per_second"`
 			Speed   float64           `json:"bytes_per_second"`
@@ -212,7 +217,7 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 			Units   uint64            `json:"payload_units"`
 			Price   float64           `json:"dollars"`
 		}{
-			o.rate, c.Stored, r.bytes, r.failed, r.took.Seconds(), float64(c.Stored) / took,
+			o.rate, c.Stored, r.bytes, r.failed, missed, r.took.Seconds(), float64(c.Stored) / took,
 			float64(r.bytes) / took, r.latencies.percentiles(), again, c.StoredEntries, c.PayloadUnits,
 			float64(c.PayloadUnits) * o.price / 1e6,
 		})
@@ -239,6 +244,9 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 	}
 	if r.failed > 0 {
 		fmt.Fprintf(&b, "failed   %s: %s\n", figures.Count(r.failed), reason(r.err))
+	}
+	if missed > 0 {
+		fmt.Fprintf(&b, "missed   %s: not put within the time\n", figures.Count(missed))
 	}
 	fmt.Fprintf(&b, "cost     %s, %s at $%v per million\n",
 		cli.Count(int64(c.PayloadUnits), "payload unit"), o.dollars(int(c.PayloadUnits)), o.price)
