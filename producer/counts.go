@@ -10,8 +10,8 @@ type Counts struct {
 	// StoredEntries counts the stored ones: Stored divided by StoredEntries is the average number
 	// of records per stream record.
 	Requests, Entries, StoredEntries uint64
-	// PayloadUnits counts the PUT payload units of the stored entries. The service bills 25 KB of a
-	// stream record, or a part of it, as one unit. The key is counted too.
+	// PayloadUnits counts the PUT payload units of the stored entries. A stream record
+	// costs one unit per 25 KB, rounded up. The count includes the keys.
 	PayloadUnits uint64
 	// Retried counts each repeated sending of a record, for the reasons that follow.
 	Retried uint64

@@ -46,3 +46,22 @@ func TestFirstShareHasARange(t *testing.T) {
 		}
 	}
 }
+
+// Payload units are those of the stream's records: many plain ones, and few packed ones.
+func TestPayloadUnits(t *testing.T) {
+	for plain, want := range map[bool]uint64{true: 40 + 2, false: 1 + 2} {
+		o := Options{NoAggregation: plain}
+		inBubble(t, 1, o, func(t *testing.T, _ *kinesistest.Server, p *Producer) {
+			for i := range 40 {
+				put(t, p, fmt.Sprint("key", i), "data")
+			}
+			flushed(t, p)
+			put(t, p, "key", strings.Repeat("x", 25_000)) // more than one unit, with its key
+			flushed(t, p)
+			if c := p.Counts(); c.PayloadUnits != want {
+				t.Errorf("plain %v: %d units, want %d", plain, c.PayloadUnits, want)
+			}
+			closed(t, p)
+		})
+	}
+}

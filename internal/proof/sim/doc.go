@@ -29,8 +29,8 @@
 //     true time.
 //   - Producers (profile producing) are package producer with a client of the AWS SDK. The driver
 //     passes records to them by TryPut, one per step. The service refuses records at random and has
-//     no limits per shard. Consumers count each stored copy of a record as a record of its own. A
-//     producer's judge compares the outcomes with the copies and with what handlers got.
+//     no limits per shard. Consumers count each stored copy of a record as a separate record.
+//     A producer's judge compares the outcomes with the copies and with what handlers got.
 //   - A pause delays all answers to a worker's calls, and its handlers' returns, until it is over;
 //     its timers continue. The chaos command tests processes that are really frozen.
 //   - A crash: from that instant no call or log line of the worker has an effect. Its goroutines

@@ -140,7 +140,7 @@ const (
 	PutThrottled Fault = "put throttled"         // the whole call
 	PutRefused   Fault = "put refused in part"   // some records, for a lack of room
 	PutUnclear   Fault = "put unclear in part"   // InternalFailure for some records, stored or not
-	PutBlank     Fault = "put blank in part"     // some results have no code and no place
+	PutBlank     Fault = "put blank in part"     // some results lack both a code and a place
 	PutDenied    Fault = "put denied in part"    // some records, for good
 	PutFails     Fault = "put fails"             // with effect or without
 	PutShort     Fault = "put answer incomplete" // results are missing

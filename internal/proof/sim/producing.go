@@ -135,7 +135,7 @@ func (w *world) startProducer(of *maker) {
 	w.feed(m)
 }
 
-// closedCall tells that Close of a producer has returned.
+// closedCall reports that Close of a producer has returned.
 type closedCall struct {
 	m   *making
 	err error
@@ -167,8 +167,8 @@ func (w *world) feed(m *making) {
 	w.feedSome(m, n, d)
 }
 
-// feedSome passes n records to a producer, each in a step: the producer sees all of them, or some,
-// before it sends, and only the seed decides which.
+// feedSome passes n records to a producer, one per step. So the seed alone decides how many of them
+// the producer has when it sends.
 func (w *world) feedSome(m *making, n int, d dice) {
 	if m.dead.Load() || m.stopping {
 		return
@@ -320,7 +320,7 @@ func (w *world) unproduced() string {
 	}
 	for _, m := range w.producing.makers {
 		if m.now != nil {
-			w.duties.late = w.now() // Close has its own limit
+			w.duties.late = w.now() // Close has a separate limit
 			return m.name + " is not closed"
 		}
 	}

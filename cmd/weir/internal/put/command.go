@@ -34,7 +34,7 @@ type putOptions struct {
 	quiet  bool
 }
 
-// onTooLarge is what happens to a line that is larger than a record may be.
+// onTooLarge selects the treatment of lines that are larger than a record may be.
 type onTooLarge int
 
 const (

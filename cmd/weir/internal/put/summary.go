@@ -21,7 +21,7 @@ func (c *tooLarge) add(line int64) {
 	c.lines.Add(1)
 }
 
-// seen returns the counts so far. The input may still be read.
+// seen returns the counts so far. Another goroutine may still read the input.
 func (c *tooLarge) seen() largeLines { return largeLines{c.lines.Load(), c.first.Load()} }
 
 // largeLines is the number of skipped lines that are too large, and the number of the first one.

@@ -156,7 +156,7 @@ func (c Call) putAnswer(results []putResult) Answer {
 // PutWhim is how one entry of PutRecords ends.
 type PutWhim struct {
 	Code  string // it is refused with this code
-	Kept  bool   // … although it is stored
+	Kept  bool   // it is stored in spite of Code
 	Blank bool   // it has neither a code nor a sequence number, and is not stored
 }
 
@@ -174,10 +174,10 @@ type User struct {
 	Owned         bool // its key belongs to the shard
 }
 
-// PutRecords carries out a call. whim decides about each entry. The answer lacks the results of the
-// last entries, left of them.
+// PutRecords carries out a call. whim decides about each entry. cut results are missing at the end
+// of the answer.
 func (s *Service) PutRecords(
-	c Call, whim func(i int) PutWhim, left int, now time.Time,
+	c Call, whim func(i int) PutWhim, cut int, now time.Time,
 ) (Answer, []Stored) {
 	st := s.streams[c.Stream]
 	if st == nil {
@@ -198,7 +198,7 @@ func (s *Service) PutRecords(
 		}
 		results = append(results, r)
 	}
-	return c.putAnswer(results[:max(0, len(results)-left)]), all
+	return c.putAnswer(results[:max(0, len(results)-cut)]), all
 }
 
 // store appends a record to the shard of its hash key.
@@ -235,7 +235,7 @@ func HashKey(key, explicit string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// unpack returns the records in a container of the KPL's format, unless the data are none.
+// unpack returns the records in a container of the KPL's format. packed is false for other data.
 func unpack(data []byte) (users []User, packed bool) {
 	if !bytes.HasPrefix(data, []byte{0xf3, 0x89, 0x9a, 0xc2}) || len(data) < 4+md5.Size {
 		return nil, false

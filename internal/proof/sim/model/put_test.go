@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Records go to the shard of their key's MD5 or of their explicit hash key, and those of a
-// container are told apart.
+// Records go to the shard of their key's MD5 or of their explicit hash key. A container counts as
+// the records in it.
 func TestPutRecords(t *testing.T) {
 	s := New()
 	st := s.Create("s", 2, start)
@@ -58,7 +58,7 @@ func TestPutRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Refused, stored in spite of that, blank; and the answer lacks a result.
+	// The entries are refused, refused and stored, blank, and stored without a result.
 	how := []PutWhim{{Code: "A"}, {Code: "B", Kept: true}, {Blank: true}, {}}
 	a, stored = s.PutRecords(c, func(i int) PutWhim { return how[i] }, 1, start)
 	out.Records = nil
