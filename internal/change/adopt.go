@@ -1,0 +1,76 @@
+package change
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Wanted is a lease that another client's progress calls for.
+type Wanted struct {
+	Lease lease.Lease
+	Why   string // for people, "" if the position is simply the other client's
+}
+
+// Adopt returns the steps that bring another client's progress into an application's store. It can
+// be repeated. For a lease that exists already:
+//
+//   - A lease at the same position stays. So does a lease at an earlier time, if a time is wanted:
+//     an earlier run of the same plan made it.
+//   - A lease that never had an owner has no progress, and moves to the wanted position.
+//   - A lease whose position is older moves forward: the other client has read on meanwhile.
+//   - A lease with newer progress moves back only if replace is set. Otherwise Adopt returns an
+//     error with the number of such leases and the first one.
+func Adopt(wanted []Wanted, v lease.View, replace bool) ([]Step, error) {
+	have := make(map[lease.Key]*lease.Lease, len(v.Leases))
+	for i := range v.Leases {
+		have[v.Leases[i].Key] = &v.Leases[i]
+	}
+	var (
+		steps   []Step
+		newer   int
+		example Step
+	)
+	for _, w := range wanted {
+		l := w.Lease
+		step := Step{Key: l.Key, To: l.Position, Why: w.Why}
+		there := have[l.Key]
+		if there == nil {
+			step.Actions = []lease.Action{{Kind: lease.Create, Lease: l}}
+			steps = append(steps, step)
+			continue
+		}
+		step.From = there.Position
+		switch {
+		case there.Owner == "" && isThere(there.Position, l.Position):
+			step.Why = "it is there already"
+		case there.Owner == "" && there.Last == "" && there.Epoch <= 1:
+			step.Why = "no worker ever had it"
+			step.Actions = overwrite(there, l)
+		default:
+			if isNewer(there.Position, l.Position) {
+				if newer++; newer == 1 {
+					example = step
+				}
+			}
+			step.Actions = overwrite(there, l)
+		}
+		steps = append(steps, step)
+	}
+	if newer > 0 && !replace {
+		return nil, fmt.Errorf("the application is ahead in %d of these shards already, at %s of %s instead of %s: give --replace to move it back, which repeats records, or use another --app",
+			newer, example.From, example.Key, example.To)
+	}
+	return steps, nil
+}
+
+// isThere reports whether a lease at p needs no move to reach to.
+func isThere(p, to shard.Position) bool {
+	return p == to || p.Kind() == shard.Time && to.Kind() == shard.Time && p.Compare(to) < 0
+}
+
+// isNewer reports whether p is progress beyond to. A time is beyond the oldest record.
+func isNewer(p, to shard.Position) bool {
+	return p.Compare(to) > 0 || p.Kind() == shard.Time && to.Kind() == shard.First
+}

@@ -1,0 +1,251 @@
+package kcl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Starts says where leases begin whose checkpoint does not say it.
+type Starts struct {
+	AtTimestamp shard.Position // of leases at AT_TIMESTAMP; zero if it is not known
+	Latest      shard.Position // of leases at LATEST
+}
+
+// Plan is the leases that an application of weir gets for one stream, and everything about them
+// that an operator should read.
+type Plan struct {
+	Leases []change.Wanted // ancestors before descendants
+	Notes  []string
+}
+
+// Select returns the leases of one stream of the table. The name chooses among several streams. It
+// is a name, or the KCL's form account:name:epoch. It returns an error if the table has no such
+// stream, or several of the same name.
+func Select(t Table, name string) ([]Lease, error) {
+	if len(t.Leases) > 0 && t.Leases[0].Stream.IsZero() {
+		return t.Leases, nil
+	}
+	var found []Lease
+	ids := map[string]bool{}
+	for _, l := range t.Leases {
+		if l.Stream.Name == name || l.Stream.String() == name {
+			found = append(found, l)
+			ids[l.Stream.String()] = true
+		}
+	}
+	names := StreamsOf(t)
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("the table has no leases of stream %s: it has those of %s", name, strings.Join(names, ", "))
+	case len(ids) > 1:
+		return nil, fmt.Errorf("the table has several streams of the name %s: name one as --stream, among %s", name, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+// StreamsOf returns the streams of a table in the KCL's form, sorted. It is empty for the table of
+// a single stream.
+func StreamsOf(t Table) []string {
+	var names []string
+	for _, l := range t.Leases {
+		if !l.Stream.IsZero() {
+			names = append(names, l.Stream.String())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// There plans the way from the KCL to weir for one stream:
+//
+//   - A shard with a lease begins at the checkpoint. A prepared checkpoint that was not committed
+//     does not count.
+//   - A shard without a lease that has a descendant with a lease gets a finished lease. The KCL
+//     deletes leases of shards that it has finished, and makes none for shards from before its
+//     start.
+//   - Any other shard without a lease begins at its oldest record, so that nothing is skipped.
+//   - A lease whose shard has left the stream is left out. If it was not finished, a note says so.
+//
+// It returns an error if the leases are not of this stream.
+func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
+	graph := shard.NewGraph(s.Shards)
+	have := map[string]*Lease{}
+	var gone, early, timeless []string
+	for i := range leases {
+		l := &leases[i]
+		have[l.Shard] = l
+		sh, there := graph.Shard(l.Shard)
+		switch {
+		case !there && l.At.Value != ShardEnd:
+			gone = append(gone, l.Shard)
+		case there && l.Range != nil && *l.Range != sh.Range:
+			return Plan{}, fmt.Errorf("lease %s is not of stream %s: its hash range is %s, and that of the shard is %s; check --stream, and whether the stream was created again",
+				l.Key, s.Name, l.Range, sh.Range)
+		case there && l.At.Value == AtTimestamp && starts.AtTimestamp.IsZero():
+			timeless = append(timeless, l.Shard)
+		}
+	}
+	if len(leases) > 0 && !slices.ContainsFunc(leases, func(l Lease) bool { _, there := graph.Shard(l.Shard); return there }) {
+		return Plan{}, fmt.Errorf("stream %s has none of the %d shards in the table, such as %s: check --stream and --table", s.Name, len(leases), leases[0].Shard)
+	}
+	if len(timeless) > 0 {
+		return Plan{}, fmt.Errorf("%s of stream %s at AT_TIMESTAMP, and the table does not contain the time: give it with --at, from the initial position in the KCL's configuration, or --at oldest",
+			areAt(timeless), s.Name)
+	}
+	var p Plan
+	for _, id := range graph.Ordered() {
+		sh, _ := graph.Shard(id)
+		want := change.Wanted{Lease: lease.Lease{
+			Key: lease.Key{Stream: s.Name, Shard: id}, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Born: s.Born,
+		}}
+		l := have[id]
+		var err error
+		if l == nil {
+			want.Lease.Position, want.Why = withoutLease(graph, have, id)
+		} else if want.Lease.Position, want.Why, err = begin(l, starts); err != nil {
+			return Plan{}, err
+		}
+		if l != nil && !l.Pending.IsZero() {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: the prepared checkpoint %s was not committed and is dropped, with its state", id, l.Pending))
+		}
+		if l != nil && want.Lease.Position != shard.Oldest && slices.ContainsFunc(graph.Parents(id), func(q string) bool { return have[q] != nil && have[q].At.Value != ShardEnd }) {
+			early = append(early, id)
+		}
+		p.Leases = append(p.Leases, want)
+	}
+	slices.Sort(gone)
+	for _, id := range gone {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: the shard has left the stream before it was read to its end (it was at %s): its last records are lost", id, have[id].At))
+	}
+	for _, id := range early {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: it was begun before its parents were finished: weir finishes the parents first", id))
+	}
+	return p, nil
+}
+
+func areAt(ids []string) string {
+	if len(ids) == 1 {
+		return "lease " + ids[0] + " is"
+	}
+	return fmt.Sprintf("%d leases, such as %s, are", len(ids), ids[0])
+}
+
+// begin returns where the shard of a lease begins.
+func begin(l *Lease, starts Starts) (shard.Position, string, error) {
+	if p, ok := l.At.Position(); ok {
+		return p, "", nil
+	}
+	switch l.At.Value {
+	case AtTimestamp:
+		return starts.AtTimestamp, "AT_TIMESTAMP, as --at says", nil
+	case Latest:
+		if starts.Latest.IsZero() {
+			return shard.Position{}, "", errors.New("no position for leases at LATEST")
+		}
+		return starts.Latest, "LATEST: no record was checkpointed", nil
+	}
+	return shard.Position{}, "", &ItemError{l.Key, fmt.Sprintf("its checkpoint %.140q has no position", l.At.String()), repair}
+}
+
+// withoutLease returns where a shard begins that has no lease in the table.
+func withoutLease(graph *shard.Graph, have map[string]*Lease, id string) (shard.Position, string) {
+	seen := map[string]bool{}
+	next := slices.Clone(graph.Children(id))
+	for len(next) > 0 {
+		child := next[0]
+		next = next[1:]
+		if seen[child] {
+			continue
+		}
+		seen[child] = true
+		if have[child] != nil {
+			return shard.End, "no lease there, but a later shard has one: it was finished"
+		}
+		next = append(next, graph.Children(child)...)
+	}
+	for _, q := range graph.Parents(id) {
+		if have[q] != nil {
+			return shard.Oldest, "no lease there yet: it begins after " + short(q)
+		}
+	}
+	return shard.Oldest, "no lease there: nothing is skipped"
+}
+
+// short returns the part of a shard's ID that differs.
+func short(id string) string {
+	if n := strings.TrimLeft(strings.TrimPrefix(id, "shardId-"), "0"); strings.HasPrefix(id, "shardId-") {
+		return cmp.Or(n, "0")
+	}
+	return id
+}
+
+// Differences returns how a view differs from the leases that a plan wanted, as sentences. A lease
+// that is further on is no difference, because a worker may have begun already.
+func Differences(want []change.Wanted, v lease.View) []string {
+	have := map[lease.Key]*lease.Lease{}
+	for i := range v.Leases {
+		have[v.Leases[i].Key] = &v.Leases[i]
+	}
+	var found []string
+	for _, w := range want {
+		switch l := have[w.Lease.Key]; {
+		case l == nil:
+			found = append(found, fmt.Sprintf("%s has no lease", w.Lease.Key))
+		case l.Position.Compare(w.Lease.Position) < 0:
+			found = append(found, fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.Position, w.Lease.Position))
+		}
+	}
+	return found
+}
+
+// Seen is what the stream has at the checkpoint of a lease.
+type Seen struct {
+	// Records is how many user records the record of the checkpoint contains: 1 for a plain one,
+	// and 0 if the stream does not have it any more.
+	Records int
+	// Expired is true if the oldest record of the shard came after the checkpoint.
+	Expired bool
+	// Refused is the service's reason for not knowing the sequence number, Failed the reason why
+	// the stream could not be read.
+	Refused, Failed string
+}
+
+// Settle compares a plan with the stream. A position inside a record becomes the position after it
+// if all its user records are done, which the table alone does not say. Records that have expired
+// and shards that could not be read become notes. It returns an error for a sequence number that
+// the service does not know.
+func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
+	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
+	for i := range settled.Leases {
+		l := &settled.Leases[i].Lease
+		s, looked := seen[l.Key]
+		switch {
+		case !looked || l.Position.Kind() != shard.Sequence:
+			continue
+		case s.Refused != "":
+			return Plan{}, fmt.Errorf("the service does not know checkpoint %s of shard %s in stream %s (%s): check --stream, and whether the stream was created again",
+				l.Position.SequenceNumber(), l.Shard, l.Stream, s.Refused)
+		case s.Failed != "":
+			settled.Notes = append(settled.Notes, fmt.Sprintf("%s: the record at the checkpoint could not be read (%s): it may be handled once more", l.Shard, s.Failed))
+			continue
+		case s.Expired:
+			settled.Notes = append(settled.Notes, fmt.Sprintf("%s: the checkpoint is older than the oldest record of the shard: records in between are lost", l.Shard))
+		}
+		if l.Position.Done() == shard.Whole || s.Records > 0 && int64(s.Records) > int64(l.Position.Done()) {
+			continue
+		}
+		after, err := shard.After(l.Position.SequenceNumber())
+		if err != nil {
+			return Plan{}, err
+		}
+		l.Position = after
+	}
+	return settled, nil
+}
