@@ -4,8 +4,8 @@ package archtest
 var commandUses = []string{
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health",
 	"lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
-	"internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate",
-	"internal/streams", "internal/wire",
+	"internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",
+	"internal/operate", "internal/streams", "internal/wire",
 }
 
 // commandRows lists the packages below cmd/weir/internal that other packages there import. Shared
@@ -33,6 +33,7 @@ var commandRows = []row{
 	commandRow("local", "weir local", "cli", "serve"),
 	commandRow("demo", "weir demo", "cli", "figures", "judge", "put", "shardlag", "sqlitefile"),
 	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
+	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
 	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "shardlag", "stores", "target"),
 	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),

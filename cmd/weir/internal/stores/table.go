@@ -51,7 +51,7 @@ func parseUnits(to *int64, v string) (err error) {
 func parseTable(from, s, rest string) (URL, error) {
 	name, query, settled := strings.Cut(rest, "?")
 	u := URL{Kind: Dynamo, name: name}
-	if !tableForm.MatchString(name) {
+	if !TableForm.MatchString(name) {
 		return u, cli.Usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
 	}
 	if !settled {

@@ -100,11 +100,13 @@ const (
 const kinds = `memory: (forgotten at the end), sqlite:PATH (a file for the processes of one machine), dynamodb:TABLE, ` +
 	`postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or redis://HOST`
 
-// A table can also be given by its ARN.
-var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
+// TableForm matches a table of DynamoDB, which may also be named by its ARN.
+var TableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
 
-func Parse(s string) (URL, error) {
-	from := "--store"
+func Parse(s string) (URL, error) { return ParseFlag("--store", s) }
+
+// ParseFlag is Parse for a store that another flag names.
+func ParseFlag(from, s string) (URL, error) {
 	if s == os.Getenv(cli.StoreVariable) {
 		from = cli.StoreVariable
 	}

@@ -1,0 +1,117 @@
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// item is an item in the typed JSON of DynamoDB.
+type item map[string]map[string]any
+
+func s(v string) map[string]any     { return map[string]any{"S": v} }
+func n(v int64) map[string]any      { return map[string]any{"N": strconv.FormatInt(v, 10)} }
+func ss(v ...string) map[string]any { return map[string]any{"SS": v} }
+
+// dynamo is a DynamoDB with one table that answers Scan in pages of two items. Each call of another
+// operation goes to a function.
+type dynamo struct {
+	*httptest.Server
+	mu    sync.Mutex
+	items map[string]item
+	scans int
+	other func(operation string, in map[string]json.RawMessage) (status int, answer string)
+}
+
+// table starts a DynamoDB with the table "billing".
+func table(t *testing.T, items ...item) (d *dynamo, flag string) {
+	t.Helper()
+	d = &dynamo{items: map[string]item{}}
+	for _, it := range items {
+		d.put(it)
+	}
+	d.Server = httptest.NewServer(d)
+	t.Cleanup(d.Close)
+	return d, "--dynamodb-endpoint=" + d.URL
+}
+
+func (d *dynamo) put(it item) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.items[it["leaseKey"]["S"].(string)] = it
+}
+
+// set changes an attribute of an item.
+func (d *dynamo) set(key, name string, value map[string]any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	it := maps.Clone(d.items[key])
+	if it[name] = value; value == nil {
+		delete(it, name)
+	}
+	d.items[key] = it
+}
+
+func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var in map[string]json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	status, answer := http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#UnknownOperationException","message":"no"}`
+	operation := r.Header.Get("X-Amz-Target")[len("DynamoDB_20120810."):]
+	switch {
+	case string(in["TableName"]) != `"billing"`:
+		answer = `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no table"}`
+	case operation == "Scan" && string(in["ConsistentRead"]) == "true":
+		status, answer = http.StatusOK, d.scan(in)
+	case d.other != nil:
+		status, answer = d.other(operation, in)
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	fmt.Fprint(w, answer)
+}
+
+func (d *dynamo) scan(in map[string]json.RawMessage) string {
+	d.scans++
+	var after struct{ LeaseKey struct{ S string } }
+	_ = json.Unmarshal(in["ExclusiveStartKey"], &after) // the first page has none
+	out := map[string]any{}
+	var page []item
+	for _, key := range slices.Sorted(maps.Keys(d.items)) {
+		if key <= after.LeaseKey.S {
+			continue
+		}
+		if len(page) == 2 {
+			out["LastEvaluatedKey"] = item{"leaseKey": page[1]["leaseKey"]}
+			break
+		}
+		page = append(page, d.items[key])
+	}
+	out["Items"] = page
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// kclLease is a lease as KCL 2 writes it.
+func kclLease(key, checkpoint string, sub int64, owner string) item {
+	it := item{
+		"leaseKey": s(key), "leaseCounter": n(12), "ownerSwitchesSinceCheckpoint": n(0), "checkpoint": s(checkpoint), "checkpointSubSequenceNumber": n(sub),
+	}
+	if owner != "" {
+		it["leaseOwner"] = s(owner)
+	}
+	return it
+}

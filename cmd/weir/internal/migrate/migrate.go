@@ -1,0 +1,155 @@
+// Package migrate is the command "weir migrate": it moves the progress of an application between
+// weir and another client.
+package migrate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/internal/kcl"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Command returns the command with a command for each client.
+func Command(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Move progress between weir and another client",
+		Long: `Moves the progress of an application from another client of Kinesis to weir, and
+back. The checkpoints of each shard are translated, so that no record is lost.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(kclCommand(t))
+	return cmd
+}
+
+type kclOptions struct {
+	AWS      awsconf.Flags
+	table    string
+	app      string
+	to, from string
+	streams  []string
+	at       string
+	latest   string
+	failover time.Duration
+	replace  bool
+	watch    bool
+	yes      bool
+	out      cli.Format
+
+	starts kcl.Starts
+	store  stores.URL
+}
+
+func kclCommand(t cli.Terminal) *cobra.Command {
+	var o kclOptions
+	cmd := &cobra.Command{
+		Use:   "kcl --table TABLE --app NAME --to URL",
+		Short: "Move progress from the KCL for Java to weir",
+		Long: `Moves the progress of an application of the Kinesis Client Library (KCL) to weir.
+It reads the lease table of KCL 1, 2 or 3, of one stream or of several:
+checkpoints inside aggregates, finished shards, and shards that are not begun.
+
+The command refuses while workers of the old side run. It reads the table until
+every lease was still for the failover time and a margin, and names the worker
+whose lease changes. With --watch it waits for the end of the old side instead,
+and pauses the new application until then: start its workers at any time, and
+they begin when the leases are there.
+
+Without --yes it shows the plan and changes nothing. With --yes it carries the
+plan out, and compares the result with the plan. It can be run again: leases
+that are in place stay, and newer progress is moved back only with --replace.
+
+A lease at LATEST begins at the time when the command started, unless --latest
+names another place. The KCL does not store the time of AT_TIMESTAMP, so leases
+there need --at.`,
+		Example: `  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing
+  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing --yes
+  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing --watch --yes`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return o.there(cmd.Context(), t)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.table, "table", "", "lease `TABLE` of the KCL in DynamoDB; its default is the application's name")
+	f.StringVar(&o.app, "app", "", "application of weir, by `NAME`")
+	f.StringVar(&o.to, "to", "", "`URL` of the store that gets the progress, as for --store of the other commands")
+	f.StringArrayVar(&o.streams, "stream", nil, "stream of the application, by `NAME` or ARN; may be repeated (default: the streams that the table names)")
+	f.StringVar(&o.at, "at", "", "`WHERE` leases at AT_TIMESTAMP begin: a time (2026-01-31T12:00:00Z) or oldest")
+	f.StringVar(&o.latest, "latest", "", "`WHERE` leases at LATEST begin: a time or oldest (default: when the command started)")
+	f.DurationVar(&o.failover, "failover", kcl.DefaultFailover, "failoverTimeMillis of the KCL's configuration")
+	f.BoolVar(&o.replace, "replace", false, "also move leases back that are further on in weir")
+	f.BoolVar(&o.watch, "watch", false, "wait until the old side has stopped, then begin at once; needs --yes")
+	f.BoolVar(&o.yes, "yes", false, "carry the plan out")
+	o.AWS.Register(cmd, true)
+	o.AWS.Role.Register(cmd)
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+// check checks the command line.
+func (o *kclOptions) check(cmd *cobra.Command) (err error) {
+	if err := cli.Require(cmd, "table", "app", "to"); err != nil {
+		return err
+	}
+	if o.store, err = stores.ParseFlag("--to", o.to); err != nil {
+		return err
+	}
+	if o.store.Kind == stores.Memory {
+		return cli.Usagef("--to memory: exists only inside the worker that uses it: no other process can write it")
+	}
+	if !awsconf.NameForm.MatchString(o.app) || lease.CheckApp(o.app) != nil {
+		return cli.Usagef("--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.app)
+	}
+	if !stores.TableForm.MatchString(o.table) {
+		return cli.Usagef("--table %.140q is not the name of a DynamoDB table: use 3 to 255 of a-z, A-Z, 0-9, _ . -", o.table)
+	}
+	for _, s := range o.streams {
+		if _, err := kcl.ParseStreamID(s); err == nil {
+			continue // account:name:epoch, which chooses among streams of one name
+		}
+		if err := awsconf.CheckStreams(s); err != nil {
+			return err
+		}
+	}
+	if o.failover < time.Second || o.failover > time.Hour {
+		return cli.Usagef("--failover %v: want 1s to 1h, as failoverTimeMillis of the KCL", o.failover)
+	}
+	if o.watch && !o.yes {
+		return cli.Usagef("--watch writes as soon as the old side has stopped, so it cannot ask: add --yes")
+	}
+	if o.starts.AtTimestamp, err = parseStart("--at", o.at); err != nil {
+		return err
+	}
+	o.starts.Latest, err = parseStart("--latest", o.latest)
+	return err
+}
+
+// parseStart reads a place that is the same in all shards.
+func parseStart(flag, s string) (shard.Position, error) {
+	if s == "" {
+		return shard.Position{}, nil
+	}
+	p, err := shard.Parse(s)
+	if err != nil || p.Kind() != shard.Time && p.Kind() != shard.First {
+		return p, cli.Usagef("%s %.60q: want a time such as 2026-01-31T12:00:00Z, or oldest", flag, s)
+	}
+	if p.Kind() == shard.Time && p.Time().After(time.Now().Add(time.Minute)) {
+		return p, cli.Usagef("%s %s lies in the future", flag, s)
+	}
+	return p, nil
+}
+
+// failed adds to an error that nothing was written.
+func failed(err error) error { return fmt.Errorf("nothing was changed: %w", err) }

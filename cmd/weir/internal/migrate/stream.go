@@ -1,0 +1,114 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/kcl"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// atOnce is how many shards are read at once, and readBound the timeout of a shard.
+const (
+	atOnce    = 16
+	readBound = 20 * time.Second
+)
+
+// readCheckpoints reads the record at each checkpoint, once for each shard.
+func readCheckpoints(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, want []change.Wanted) map[lease.Key]kcl.Seen {
+	var (
+		mu    sync.Mutex
+		asked sync.WaitGroup
+		seen  = map[lease.Key]kcl.Seen{}
+		turns = make(chan struct{}, atOnce)
+		shown = cli.NewBar(t, "reading checkpoints", len(want))
+	)
+	for _, w := range want {
+		if w.Lease.Position.Kind() != shard.Sequence {
+			shown.Advance(1)
+			continue
+		}
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			s := readCheckpoint(ctx, client, name, w.Lease)
+			shown.Advance(1)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[w.Lease.Key] = s
+		})
+	}
+	asked.Wait()
+	shown.Done()
+	return seen
+}
+
+func readCheckpoint(ctx context.Context, client *kinesis.Client, name string, l lease.Lease) kcl.Seen {
+	ctx, cancel := context.WithTimeout(ctx, readBound)
+	defer cancel()
+	at, err := shard.Before(l.Position.SequenceNumber())
+	if err != nil {
+		return kcl.Seen{Refused: err.Error()}
+	}
+	first, err := firstRecord(ctx, client, name, l.Shard, at)
+	var invalid *types.InvalidArgumentException
+	switch {
+	case errors.As(err, &invalid):
+		return kcl.Seen{Refused: explain.Error(err)}
+	case err != nil:
+		return kcl.Seen{Failed: explain.Error(err)}
+	case first != nil && aws.ToString(first.SequenceNumber) == l.Position.SequenceNumber():
+		return kcl.Seen{Records: userRecords(first.Data)}
+	}
+	oldest, err := firstRecord(ctx, client, name, l.Shard, shard.Oldest)
+	if err != nil {
+		return kcl.Seen{Failed: explain.Error(err)}
+	}
+	return kcl.Seen{Expired: oldest != nil && shard.CompareSequence(aws.ToString(oldest.SequenceNumber), l.Position.SequenceNumber()) > 0}
+}
+
+// firstRecord reads the first record at a position, nil if a read returns none.
+func firstRecord(ctx context.Context, client *kinesis.Client, name, id string, at shard.Position) (*types.Record, error) {
+	in := shardlag.IteratorAt(at)
+	in.StreamName, in.StreamARN = awsconf.NameOrARN(name)
+	in.ShardId = aws.String(id)
+	it, err := client.GetShardIterator(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator, StreamARN: in.StreamARN, Limit: aws.Int32(1)})
+	if err != nil || len(page.Records) == 0 {
+		return nil, err
+	}
+	return &page.Records[0], nil
+}
+
+// userRecords returns how many user records a record has: those of an aggregate, or 1.
+func userRecords(data []byte) int {
+	if !aggregate.Marked(data) {
+		return 1
+	}
+	var a aggregate.Aggregate
+	// Damaged data is one record, for the KCL as for weir.
+	if ok, err := a.Parse(data); !ok || err != nil {
+		return 1
+	}
+	return max(a.Len(), 1)
+}
+
+// explainStream names the stream in an error about it.
+func explainStream(name string, err error) error { return fmt.Errorf("stream %s: %w", name, err) }
