@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -19,14 +20,14 @@ func s(v string) map[string]any     { return map[string]any{"S": v} }
 func n(v int64) map[string]any      { return map[string]any{"N": strconv.FormatInt(v, 10)} }
 func ss(v ...string) map[string]any { return map[string]any{"SS": v} }
 
-// dynamo is a DynamoDB with one table that answers Scan in pages of two items. Each call of another
-// operation goes to a function.
+// dynamo is a DynamoDB with one table that answers Scan in pages of two items.
 type dynamo struct {
 	*httptest.Server
-	mu    sync.Mutex
-	items map[string]item
-	scans int
-	other func(operation string, in map[string]json.RawMessage) (status int, answer string)
+	mu     sync.Mutex
+	items  map[string]item
+	absent bool // until the table is made
+	// beforeWrite is called with the lock held, before each write
+	beforeWrite func(items map[string]item)
 }
 
 // table starts a DynamoDB with the table "billing".
@@ -69,20 +70,69 @@ func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, answer := http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#UnknownOperationException","message":"no"}`
 	operation := r.Header.Get("X-Amz-Target")[len("DynamoDB_20120810."):]
 	switch {
-	case string(in["TableName"]) != `"billing"`:
+	case operation == "CreateTable":
+		d.absent = false
+		status, answer = http.StatusOK, `{}`
+	case d.absent || string(in["TableName"]) != `"billing"`:
 		answer = `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no table"}`
 	case operation == "Scan" && string(in["ConsistentRead"]) == "true":
 		status, answer = http.StatusOK, d.scan(in)
-	case d.other != nil:
-		status, answer = d.other(operation, in)
+	case operation == "DescribeTable":
+		status, answer = http.StatusOK, `{"Table":{"TableStatus":"ACTIVE"}}`
+	case operation == "PutItem", operation == "UpdateItem":
+		if d.beforeWrite != nil {
+			d.beforeWrite(d.items)
+		}
+		status, answer = d.write(operation, in)
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)
 	fmt.Fprint(w, answer)
 }
 
+// write carries out the two conditional writes of the command.
+func (d *dynamo) write(operation string, in map[string]json.RawMessage) (int, string) {
+	var w struct {
+		Item, Key                             item
+		ConditionExpression, UpdateExpression string
+		ExpressionAttributeNames              map[string]string
+		ExpressionAttributeValues             item
+	}
+	for name, to := range map[string]any{
+		"Item": &w.Item, "Key": &w.Key, "ConditionExpression": &w.ConditionExpression, "UpdateExpression": &w.UpdateExpression,
+		"ExpressionAttributeNames": &w.ExpressionAttributeNames, "ExpressionAttributeValues": &w.ExpressionAttributeValues,
+	} {
+		if raw, there := in[name]; there && json.Unmarshal(raw, to) != nil {
+			return http.StatusBadRequest, `{"__type":"ValidationException"}`
+		}
+	}
+	failed := `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"}`
+	if operation == "PutItem" {
+		key := w.Item["leaseKey"]["S"].(string)
+		if _, there := d.items[key]; there || w.ConditionExpression != "attribute_not_exists(#key)" {
+			return http.StatusBadRequest, failed
+		}
+		d.items[key] = w.Item
+		return http.StatusOK, `{}`
+	}
+	key := w.Key["leaseKey"]["S"].(string)
+	it := maps.Clone(d.items[key])
+	if it["leaseCounter"]["N"] != w.ExpressionAttributeValues[":seen"]["N"] || w.ConditionExpression != "#counter = :seen" {
+		return http.StatusBadRequest, failed
+	}
+	sets, removes, _ := strings.Cut(strings.TrimPrefix(w.UpdateExpression, "SET "), " REMOVE ")
+	for _, set := range strings.Split(sets, ", ") {
+		name, value, _ := strings.Cut(set, " = ")
+		it[w.ExpressionAttributeNames[name]] = w.ExpressionAttributeValues[value]
+	}
+	for _, name := range strings.Split(removes, ", ") {
+		delete(it, w.ExpressionAttributeNames[name])
+	}
+	d.items[key] = it
+	return http.StatusOK, `{}`
+}
+
 func (d *dynamo) scan(in map[string]json.RawMessage) string {
-	d.scans++
 	var after struct{ LeaseKey struct{ S string } }
 	_ = json.Unmarshal(in["ExclusiveStartKey"], &after) // the first page has none
 	out := map[string]any{}

@@ -41,6 +41,7 @@ type kclOptions struct {
 	failover time.Duration
 	replace  bool
 	watch    bool
+	several  bool
 	yes      bool
 	out      cli.Format
 
@@ -51,17 +52,19 @@ type kclOptions struct {
 func kclCommand(t cli.Terminal) *cobra.Command {
 	var o kclOptions
 	cmd := &cobra.Command{
-		Use:   "kcl --table TABLE --app NAME --to URL",
-		Short: "Move progress from the KCL for Java to weir",
-		Long: `Moves the progress of an application of the Kinesis Client Library (KCL) to weir.
-It reads the lease table of KCL 1, 2 or 3, of one stream or of several:
-checkpoints inside aggregates, finished shards, and shards that are not begun.
+		Use:   "kcl --table TABLE --app NAME --to URL | --from URL",
+		Short: "Move progress from the KCL for Java to weir, and back",
+		Long: `Moves the progress of an application of the Kinesis Client Library (KCL) to weir
+(--to), and back (--from). It reads and writes the lease table of KCL 1, 2 or 3,
+of one stream or of several: checkpoints inside aggregates, finished shards, and
+shards that are not begun.
 
-The command refuses while workers of the old side run. It reads the table until
+The command refuses while workers of either side run. It reads the table until
 every lease was still for the failover time and a margin, and names the worker
-whose lease changes. With --watch it waits for the end of the old side instead,
-and pauses the new application until then: start its workers at any time, and
-they begin when the leases are there.
+whose lease changes. With --watch it waits for the end of the old side instead.
+With --to and --watch it also pauses the new application: start its workers at
+any time, and they begin when the leases are there. Start workers of the KCL
+after the command has ended.
 
 Without --yes it shows the plan and changes nothing. With --yes it carries the
 plan out, and compares the result with the plan. It can be run again: leases
@@ -69,14 +72,19 @@ that are in place stay, and newer progress is moved back only with --replace.
 
 A lease at LATEST begins at the time when the command started, unless --latest
 names another place. The KCL does not store the time of AT_TIMESTAMP, so leases
-there need --at.`,
+there need --at, and so do leases of weir at a time: start the KCL with that
+time in its configuration.`,
 		Example: `  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing
   weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing --yes
-  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing --watch --yes`,
+  weir migrate kcl --table billing --stream orders --to dynamodb:weir --app billing --watch --yes
+  weir migrate kcl --table billing --from dynamodb:weir --app billing --watch --yes`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
+			}
+			if o.from != "" {
+				return o.back(cmd.Context(), t)
 			}
 			return o.there(cmd.Context(), t)
 		},
@@ -85,8 +93,10 @@ there need --at.`,
 	f.StringVar(&o.table, "table", "", "lease `TABLE` of the KCL in DynamoDB; its default is the application's name")
 	f.StringVar(&o.app, "app", "", "application of weir, by `NAME`")
 	f.StringVar(&o.to, "to", "", "`URL` of the store that gets the progress, as for --store of the other commands")
-	f.StringArrayVar(&o.streams, "stream", nil, "stream of the application, by `NAME` or ARN; may be repeated (default: the streams that the table names)")
-	f.StringVar(&o.at, "at", "", "`WHERE` leases at AT_TIMESTAMP begin: a time (2026-01-31T12:00:00Z) or oldest")
+	f.StringVar(&o.from, "from", "", "`URL` of the store whose progress the KCL gets")
+	f.StringArrayVar(&o.streams, "stream", nil, "stream of the application, by `NAME` or ARN; may be repeated (default: the streams that the table or the store names)")
+	f.BoolVar(&o.several, "multi-stream", false, "with --from, make a new table for an application of several streams")
+	f.StringVar(&o.at, "at", "", "`WHERE` leases at AT_TIMESTAMP, or with --from at a time, begin: a time (2026-01-31T12:00:00Z) or oldest")
 	f.StringVar(&o.latest, "latest", "", "`WHERE` leases at LATEST begin: a time or oldest (default: when the command started)")
 	f.DurationVar(&o.failover, "failover", kcl.DefaultFailover, "failoverTimeMillis of the KCL's configuration")
 	f.BoolVar(&o.replace, "replace", false, "also move leases back that are further on in weir")
@@ -100,14 +110,23 @@ there need --at.`,
 
 // check checks the command line.
 func (o *kclOptions) check(cmd *cobra.Command) (err error) {
-	if err := cli.Require(cmd, "table", "app", "to"); err != nil {
+	if err := cli.Require(cmd, "table", "app"); err != nil {
 		return err
 	}
-	if o.store, err = stores.ParseFlag("--to", o.to); err != nil {
+	flag, url := "--to", o.to
+	switch {
+	case (o.to == "") == (o.from == ""):
+		return cli.Usagef("%s needs --to for the way to weir, or --from for the way back", cmd.CommandPath())
+	case o.from != "":
+		flag, url = "--from", o.from
+	case o.several:
+		return cli.Usagef("--multi-stream is for --from: the table says whether it has several streams")
+	}
+	if o.store, err = stores.ParseFlag(flag, url); err != nil {
 		return err
 	}
 	if o.store.Kind == stores.Memory {
-		return cli.Usagef("--to memory: exists only inside the worker that uses it: no other process can write it")
+		return cli.Usagef("%s memory: exists only inside the worker that uses it: no other process can use it", flag)
 	}
 	if !awsconf.NameForm.MatchString(o.app) || lease.CheckApp(o.app) != nil {
 		return cli.Usagef("--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.app)
