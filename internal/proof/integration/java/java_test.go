@@ -85,7 +85,12 @@ func (h *heard) await(t *testing.T, what string, so func() bool) {
 // the test ends.
 func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop func()) {
 	t.Helper()
-	dynamo := servers.DynamoDBLocal(t)
+	return startKCLOn(t, srv, servers.DynamoDBLocal(t), way)
+}
+
+// startKCLOn is startKCL with a DynamoDB that other programs use, too.
+func startKCLOn(t *testing.T, srv *kinesistest.Server, dynamo *servers.Server, way string) (h *heard, stop func()) {
+	t.Helper()
 	h = &heard{shards: map[string][]record{}, begun: map[string]int{}, ended: map[string]int{}}
 	cmd := servers.Java(t, srv.CACertPEM(), "KclReader", srv.URL(), dynamo.URL, "orders", "billing-"+way, way)
 	in, err := cmd.StdinPipe()
