@@ -39,6 +39,7 @@ func TestEveryCommandGivesUpOnASilentServer(t *testing.T) {
 	} {
 		givesUp(t, "Kinesis at http://"+at, args)
 	}
+	givesUp(t, "DynamoDB at http://"+at, "migrate kcl --table billing --stream s --app a --to sqlite:x.db --dynamodb-endpoint=http://"+at+" "+endpoint)
 	for url, name := range map[string]string{
 		"postgres://u@" + at + "/d":                      "the store postgres://u@" + at + "/d",
 		"mysql://u:p@" + at + "/d":                       "the store mysql://u:xxxxx@" + at + "/d",

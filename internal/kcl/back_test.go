@@ -128,7 +128,7 @@ func TestBack(t *testing.T) {
 4 ` + seqA + `/2147483647 new
 `},
 		"the table of another stream": {ours: full, have: []Item{item(id(5), "SHARD_END", 0, ranged("0", below))}, fails: true, want: "not about stream orders"},
-		"before a record": {ours: []string{"5 " + seqA + "+0"}, fails: true, want: "before a record, which the KCL cannot store"},
+		"before a record":             {ours: []string{"5 " + seqA + "+0"}, fails: true, want: "before a record, which the KCL cannot store"},
 		"a merge whose other parent has left, and a shard that was lost": {ours: []string{"1 " + seqA, "2 oldest", "5 oldest", "7 " + seqA},
 			change: func(s *change.Stream) { s.Shards = append(s.Shards[:2:2], s.Shards[3:5]...) }, want: `
 3 SHARD_END new children 4 (its shard has left the stream, and the merge needs it)

@@ -16,6 +16,8 @@ import (
 type Starts struct {
 	AtTimestamp shard.Position // of leases at AT_TIMESTAMP; zero if it is not known
 	Latest      shard.Position // of leases at LATEST
+	// LatestGiven is true if an operator chose Latest.
+	LatestGiven bool
 }
 
 // Plan is the leases that an application of weir gets for one stream, and everything about them
@@ -120,6 +122,10 @@ func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 		}
 		p.Leases = append(p.Leases, want)
 	}
+	if n := countAt(leases, Latest); n > 0 && !starts.LatestGiven {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s at LATEST, where the KCL has checkpointed nothing: records from before %s are skipped; "+
+			"if the KCL stopped earlier, give that time with --latest", areN(n, "lease"), starts.Latest))
+	}
 	slices.Sort(gone)
 	for _, id := range gone {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s: the shard has left the stream before it was read to its end (it was at %s): its last records are lost", id, have[id].At))
@@ -128,6 +134,22 @@ func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s: it was begun before its parents were finished: weir finishes the parents first", id))
 	}
 	return p, nil
+}
+
+func countAt(leases []Lease, value string) (n int) {
+	for i := range leases {
+		if leases[i].At.Value == value {
+			n++
+		}
+	}
+	return n
+}
+
+func areN(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
 }
 
 func areAt(ids []string) string {

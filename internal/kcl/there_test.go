@@ -52,7 +52,7 @@ func TestThere(t *testing.T) {
 `},
 		"LATEST and AT_TIMESTAMP": {
 			items:  []Item{item(id(5), "LATEST", 0), item(id(4), "AT_TIMESTAMP", 0), item(id(2), "LATEST", 0)},
-			starts: Starts{AtTimestamp: shard.Oldest, Latest: shard.At(now)},
+			starts: Starts{AtTimestamp: shard.Oldest, Latest: shard.At(now)}, // with a note
 			want: `
 0 end (no lease there, but a later shard has one: it was finished)
 3 end (no lease there, but a later shard has one: it was finished)
@@ -60,6 +60,18 @@ func TestThere(t *testing.T) {
 1 end (no lease there, but a later shard has one: it was finished)
 2 2026-01-31T12:00:00.000Z (LATEST: no record was checkpointed)
 4 oldest (AT_TIMESTAMP, as --at says)
+2 leases are at LATEST, where the KCL has checkpointed nothing: records from before 2026-01-31T12:00:00.000Z are skipped; if the KCL stopped earlier, give that time with --latest
+`},
+		"LATEST as an operator says": {
+			items:  []Item{item(id(0), "LATEST", 0)},
+			starts: Starts{Latest: shard.Oldest, LatestGiven: true},
+			want: `
+0 oldest (LATEST: no record was checkpointed)
+3 oldest (no lease there: nothing is skipped)
+5 oldest (no lease there: nothing is skipped)
+1 oldest (no lease there yet: it begins after 0)
+2 oldest (no lease there yet: it begins after 0)
+4 oldest (no lease there: nothing is skipped)
 `},
 		"AT_TIMESTAMP without a time": {
 			items: []Item{item(id(4), "AT_TIMESTAMP", 0), item(id(5), "AT_TIMESTAMP", 0)}, fails: true,

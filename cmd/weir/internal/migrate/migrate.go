@@ -152,6 +152,7 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 		return err
 	}
 	o.starts.Latest, err = parseStart("--latest", o.latest)
+	o.starts.LatestGiven = o.latest != ""
 	return err
 }
 
