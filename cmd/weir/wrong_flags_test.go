@@ -225,3 +225,23 @@ func wrongStreamCreate(p *wrongPlace) []wronginput.Input {
 		misused("an unknown command of stream", "stream bogus", `unknown command "bogus"`),
 	)
 }
+
+func wrongMigrate(p *wrongPlace) []wronginput.Input {
+	kcl := "migrate kcl --table billing --app a --stream s " + p.endpoint
+	return under("migrate",
+		misused("no table and app", "migrate kcl", "--table", "--app"),
+		misused("no direction", kcl, "--to for the way to weir", "--from for the way back"),
+		misused("both directions", kcl+" --to sqlite:x.db --from sqlite:x.db", "--to", "--from"),
+		misused("a store that is none", kcl+" --to here", `--to "here"`, "sqlite:PATH"),
+		misused("a store in memory", kcl+" --from memory:", "--from memory:"),
+		misused("an app with a slash", "migrate kcl --table billing --app a/b --to sqlite:x.db", `--app "a/b"`),
+		misused("a table with a blank", "migrate kcl --table=t/1 --app a --to sqlite:x.db", `--table "t/1"`, "3 to 255"),
+		misused("a stream with a slash", "migrate kcl --table billing --app a --stream a/b --to sqlite:x.db", `--stream "a/b"`),
+		misused("a failover time that is too short", kcl+" --to sqlite:x.db --failover 1ms", "--failover 1ms", "failoverTimeMillis"),
+		misused("waiting without yes", kcl+" --to sqlite:x.db --watch", "add --yes"),
+		misused("a time that is none", kcl+" --to sqlite:x.db --at now", `--at "now"`, "oldest"),
+		misused("a time in the future", kcl+" --to sqlite:x.db --latest 2200-01-01T00:00:00Z", "--latest", "future"),
+		misused("several streams on the way there", kcl+" --to sqlite:x.db --multi-stream", "--multi-stream is for --from"),
+		misused("an argument", kcl+" --to sqlite:x.db x", `"x"`),
+	)
+}

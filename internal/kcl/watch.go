@@ -20,8 +20,9 @@ const (
 )
 
 // Watch finds out from looks at a table whether workers of the KCL run. A worker that runs renews
-// each of its leases three times within the failover time. No clock of a worker is compared with
-// another one, except to leave out metrics that are old.
+// each of its leases three times within the failover time. A worker of KCL 3 without leases updates
+// its metrics. No clock of a worker is compared with another one, except to leave out metrics that
+// are old.
 type Watch struct {
 	window time.Duration
 	first  time.Time
@@ -40,6 +41,7 @@ type observed struct {
 	moved  bool
 	by     string // the worker that changed it last
 	counts bool   // whether it has to be still
+	fresh  bool   // the first look showed metrics that were not old
 }
 
 // NewWatch returns a Watch for workers with this failover time. Leases count as abandoned when
@@ -63,9 +65,10 @@ func (w *Watch) See(now time.Time, t Table) {
 	}
 	w.last = now
 	there := make(map[string]bool, len(t.Leases))
+	owns := map[string]bool{}
 	for i := range t.Leases {
 		l := &t.Leases[i]
-		there[l.Key] = true
+		there[l.Key], owns[l.Worker()] = true, true
 		state := fmt.Sprint(l.Counter, "\x00", l.Owner, "\x00", l.Holder, "\x00", l.At)
 		see(w.leases, l.Key, l.Worker(), state, now, begun).counts = l.Worker() != ""
 	}
@@ -78,7 +81,9 @@ func (w *Watch) See(now time.Time, t Table) {
 	for _, p := range t.Pulses {
 		fresh := p.Updated > 0 && now.Sub(time.Unix(p.Updated, 0)).Abs() < metricsOld
 		o := see(w.pulses, p.Key, p.Worker, p.Value, now, begun)
-		o.counts = o.counts || o.moved || fresh && !begun
+		o.fresh = o.fresh || fresh && !begun
+		// The leases of a worker show sooner than its metrics whether it runs.
+		o.counts = !owns[p.Worker] && (o.moved || o.fresh)
 	}
 }
 
@@ -128,7 +133,9 @@ func (w *Watch) Running() []Running {
 		}
 	}
 	for key, o := range w.pulses {
-		note(key, o, metricsInterval+w.window/5, false)
+		if o.counts {
+			note(key, o, metricsInterval+w.window/5, false)
+		}
 	}
 	var all []Running
 	for _, name := range slices.Sorted(maps.Keys(found)) {

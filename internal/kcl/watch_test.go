@@ -74,6 +74,11 @@ func TestWatch(t *testing.T) {
 			{second: 20, leases: []string{"a 1"}, metrics: 19, running: "w9 (updates its metrics)", left: 32400 * time.Millisecond},
 			{second: 53, leases: []string{"a 1"}, metrics: 19},
 		},
+		"the leases of a worker count, and not its metrics": {
+			{second: 0, leases: []string{"a 1 w9"}, metrics: -10, left: 12 * time.Second},
+			{second: 2, leases: []string{"a 2 w9"}, metrics: 1, running: "w9 (has lease a)", left: 12 * time.Second},
+			{second: 14, leases: []string{"a 2 w9"}, metrics: 1},
+		},
 		"old metrics count for nothing": {
 			{second: 0, leases: []string{"a 1"}, metrics: -3600},
 		},
