@@ -35,8 +35,8 @@ type Return struct {
 //   - A lease at a time is written as AT_TIMESTAMP, which the KCL reads with the time in its
 //     configuration. So at has to say it: a time that is not later than any of theirs, or the
 //     oldest record for TRIM_HORIZON.
-//   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins at
-//     its oldest record, unless a later shard has a lease: then it was finished.
+//   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
+//     at its oldest record, unless a later shard has a lease: then it was finished.
 //   - A lease in the table that no worker ever had is overwritten. One with newer progress is moved
 //     back only if replace is set.
 //

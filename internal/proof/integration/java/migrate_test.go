@@ -60,8 +60,8 @@ func (m mover) migrate(t *testing.T, args ...string) (out string, err error) {
 	return string(said), err
 }
 
-// fill puts plain records and then an aggregate into each of two shards, and returns the data of all
-// user records.
+// fill puts plain records and then an aggregate into each of two shards, and returns the data of
+// all user records.
 func fill(t *testing.T, srv *kinesistest.Server, name string) (all []string) {
 	t.Helper()
 	var b aggregate.Builder
@@ -181,8 +181,8 @@ func (h *heard) data() (all []string) {
 	return all
 }
 
-// An application goes from the real KCL to weir and back. Each record is handled once, also those of
-// the aggregates that are the last records before each move.
+// An application goes from the real KCL to weir and back. Each record is handled once, also those
+// of the aggregates that are the last records before each move.
 func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	longform.Only(t)
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, NoLimits: true, StateDelay: 300 * time.Millisecond})
