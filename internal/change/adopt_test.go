@@ -12,7 +12,12 @@ import (
 
 func TestAdopt(t *testing.T) {
 	l := func(id string, epoch uint64, position string) lease.Lease {
-		return lease.Lease{Key: key(id), Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: epoch, Position: at(t, position)}
+		return lease.Lease{
+			Key:      key(id),
+			Range:    shard.HashRange{End: shard.MaxHashKey},
+			Epoch:    epoch,
+			Position: at(t, position),
+		}
 	}
 	had := func(l lease.Lease) lease.Lease { l.Last = "A"; return l }
 	owned := func(l lease.Lease) lease.Lease { l.Last, l.Owner = "A", "A"; return l }
@@ -73,7 +78,8 @@ func TestAdopt(t *testing.T) {
 				t.Fatalf("%v, got\n%swant%s", err, got, c.steps)
 			}
 			for _, s := range steps {
-				if did, err := store.Apply(t.Context(), "a", s.Actions); err != nil || slices.Contains(did, false) {
+				if did, err := store.Apply(t.Context(), "a", s.Actions); err != nil ||
+					slices.Contains(did, false) {
 					t.Fatalf("%s: %v, %v", s.Key, did, err)
 				}
 			}
@@ -82,7 +88,8 @@ func TestAdopt(t *testing.T) {
 				t.Fatal(err)
 			}
 			again, err := Adopt(c.want, v, false)
-			if err != nil || slices.ContainsFunc(again, func(s Step) bool { return len(s.Actions) > 0 }) {
+			if err != nil ||
+				slices.ContainsFunc(again, func(s Step) bool { return len(s.Actions) > 0 }) {
 				t.Errorf("a second run would do something: %v\n%s", err, lines(again))
 			}
 		})

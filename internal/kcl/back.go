@@ -42,7 +42,14 @@ type Return struct {
 //
 // It returns an error for a position that the KCL cannot store, and for newer progress. In the
 // table, a sequence number or the end is progress.
-func Back(leases []lease.Lease, s change.Stream, id StreamID, have []Lease, at shard.Position, replace bool) (Return, error) {
+func Back(
+	leases []lease.Lease,
+	s change.Stream,
+	id StreamID,
+	have []Lease,
+	at shard.Position,
+	replace bool,
+) (Return, error) {
 	graph := shard.NewGraph(s.Shards)
 	ours := map[string]*lease.Lease{}
 	for i := range leases {
@@ -53,7 +60,14 @@ func Back(leases []lease.Lease, s change.Stream, id StreamID, have []Lease, at s
 		l := &have[i]
 		theirs[l.Shard] = l
 		if sh, there := graph.Shard(l.Shard); there && l.Range != nil && *l.Range != sh.Range {
-			return Return{}, fmt.Errorf("the table is not about stream %s: lease %s has the hash range %s, and the shard has %s; use another --table", s.Name, l.Key, l.Range, sh.Range)
+			return Return{}, fmt.Errorf(
+				"the table is not about stream %s: lease %s has the hash range %s, and the "+
+					"shard has %s; use another --table",
+				s.Name,
+				l.Key,
+				l.Range,
+				sh.Range,
+			)
 		}
 	}
 	var r Return
@@ -76,17 +90,38 @@ func Back(leases []lease.Lease, s change.Stream, id StreamID, have []Lease, at s
 			newer = append(newer, w)
 		}
 		if w.Lease.Range == nil && !w.Stays && w.Lease.At.Value != ShardEnd {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s: it has a single hash key, and the KCL refuses such a range: the lease has none", shardID))
+			r.Notes = append(
+				r.Notes,
+				fmt.Sprintf(
+					"%s: it has a single hash key, and the KCL refuses such a range: the lease "+
+						"has none",
+					shardID,
+				),
+			)
 		}
 		r.Writes = append(r.Writes, w)
 	}
 	if len(newer) > 0 {
-		return Return{}, fmt.Errorf("the table is ahead in %d of these shards already, at %s of %s instead of %s: give --replace to move it back, which repeats records, or use another --table",
-			len(newer), newer[0].Was, newer[0].Lease.Key, newer[0].Lease.At)
+		return Return{}, fmt.Errorf(
+			"the table is ahead in %d of these shards already, at %s of %s instead of %s: give "+
+				"--replace to move it back, which repeats records, or use another --table",
+			len(newer),
+			newer[0].Was,
+			newer[0].Lease.Key,
+			newer[0].Lease.At,
+		)
 	}
 	for _, l := range leases {
 		if _, there := graph.Shard(l.Shard); !there && !l.Finished() {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s: the shard has left the stream before it was read to its end (it was at %s): its last records are lost", l.Shard, l.Position))
+			r.Notes = append(
+				r.Notes,
+				fmt.Sprintf(
+					"%s: the shard has left the stream before it was read to its end (it was at "+
+						"%s): its last records are lost",
+					l.Shard,
+					l.Position,
+				),
+			)
 		}
 	}
 	return r, nil
@@ -108,7 +143,8 @@ func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 			return there && ours[id] != nil && !ours[id].Finished()
 		}
 		for _, id := range sh.Parents {
-			if _, there := graph.Shard(id); !there && ours[id] == nil && slices.ContainsFunc(sh.Parents, unfinished) {
+			if _, there := graph.Shard(id); !there && ours[id] == nil &&
+				slices.ContainsFunc(sh.Parents, unfinished) {
 				ids = append(ids, id)
 			}
 		}
@@ -133,15 +169,30 @@ func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) err
 	if n == 0 || at == shard.Oldest || at.Kind() == shard.Time && at.Compare(first.Position) <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%d leases of stream %s are at a time, %s in shard %s at the earliest, and the table of the KCL stores none: give --at %s and start the KCL with the initial position AT_TIMESTAMP at that time, or give --at oldest",
-		n, first.Stream, first.Position, first.Shard, first.Position)
+	return fmt.Errorf(
+		"%d leases of stream %s are at a time, %s in shard %s at the earliest, and the table of "+
+			"the KCL stores none: give --at %s and start the KCL with the initial position "+
+			"AT_TIMESTAMP at that time, or give --at oldest",
+		n,
+		first.Stream,
+		first.Position,
+		first.Shard,
+		first.Position,
+	)
 }
 
 // wantedBack returns the checkpoint of a shard, or false if the KCL gets no lease for it.
-func wantedBack(ours map[string]*lease.Lease, graph *shard.Graph, id string, at shard.Position) (c Checkpoint, from, why string, wanted bool, err error) {
+func wantedBack(
+	ours map[string]*lease.Lease,
+	graph *shard.Graph,
+	id string,
+	at shard.Position,
+) (c Checkpoint, from, why string, wanted bool, err error) {
 	l := ours[id]
 	if _, there := graph.Shard(id); l == nil && !there {
-		return Checkpoint{Value: ShardEnd}, "", "its shard has left the stream, and the merge needs it", true, nil
+		return Checkpoint{
+			Value: ShardEnd,
+		}, "", "its shard has left the stream, and the merge needs it", true, nil
 	}
 	if l == nil {
 		c, why, wanted = absentBack(ours, graph, id)
@@ -150,19 +201,32 @@ func wantedBack(ours map[string]*lease.Lease, graph *shard.Graph, id string, at 
 	from = l.Position.String()
 	if l.Position.Kind() == shard.Time {
 		if at == shard.Oldest {
-			return Checkpoint{Value: TrimHorizon}, from, "a time: all records are read again, as --at says", true, nil
+			return Checkpoint{
+				Value: TrimHorizon,
+			}, from, "a time: all records are read again, as --at says", true, nil
 		}
-		return Checkpoint{Value: AtTimestamp}, from, "set the KCL's initial position to " + at.String(), true, nil
+		return Checkpoint{
+			Value: AtTimestamp,
+		}, from, "set the KCL's initial position to " + at.String(), true, nil
 	}
 	c, ok := Of(l.Position)
 	if !ok {
-		return c, from, "", false, fmt.Errorf("lease %s is at %s, before a record, which the KCL cannot store: move it with \"weir group reset --shard\" to a time or to oldest", l.Key, l.Position)
+		return c, from, "", false, fmt.Errorf(
+			"lease %s is at %s, before a record, which the KCL cannot store: move it with "+
+				"\"weir group reset --shard\" to a time or to oldest",
+			l.Key,
+			l.Position,
+		)
 	}
 	return c, from, "", true, nil
 }
 
 // absentBack decides about a shard of the stream without a lease of weir.
-func absentBack(ours map[string]*lease.Lease, graph *shard.Graph, id string) (Checkpoint, string, bool) {
+func absentBack(
+	ours map[string]*lease.Lease,
+	graph *shard.Graph,
+	id string,
+) (Checkpoint, string, bool) {
 	have := make(map[string]*Lease, len(ours))
 	for shardID := range ours {
 		have[shardID] = &Lease{}
@@ -294,7 +358,10 @@ func Unwritten(writes []Write, t Table) []string {
 		case l == nil:
 			found = append(found, fmt.Sprintf("%s has no lease", w.Lease.Key))
 		case l.At.Compare(w.Lease.At) < 0:
-			found = append(found, fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.At, w.Lease.At))
+			found = append(
+				found,
+				fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.At, w.Lease.At),
+			)
 		}
 	}
 	return found

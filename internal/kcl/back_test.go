@@ -28,7 +28,15 @@ func weirLeases(t *testing.T, all ...string) (leases []lease.Lease) {
 		if _, err := fmt.Sscan(text, &n, &at); err != nil {
 			t.Fatal(err)
 		}
-		leases = append(leases, lease.Lease{Key: lease.Key{Stream: "orders", Shard: id(n)}, Epoch: 3, Position: parse(t, at), Range: shard.HashRange{End: shard.MaxHashKey}})
+		leases = append(
+			leases,
+			lease.Lease{
+				Key:      lease.Key{Stream: "orders", Shard: id(n)},
+				Epoch:    3,
+				Position: parse(t, at),
+				Range:    shard.HashRange{End: shard.MaxHashKey},
+			},
+		)
 	}
 	return leases
 }
@@ -158,7 +166,14 @@ shardId-000000000005: it has a single hash key, and the KCL refuses such a range
 			if c.change != nil {
 				c.change(&s)
 			}
-			r, err := Back(weirLeases(t, c.ours...), s, StreamID{}, read(t, c.have...).Leases, parse(t, c.at), c.replace)
+			r, err := Back(
+				weirLeases(t, c.ours...),
+				s,
+				StreamID{},
+				read(t, c.have...).Leases,
+				parse(t, c.at),
+				c.replace,
+			)
 			if c.fails {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want something with %q", err, c.want)

@@ -80,7 +80,19 @@ func (it Item) checkpoint(key, value, sub string) (c Checkpoint, err error) {
 		return c, nil
 	}
 	if _, err := shard.After(c.Value); err != nil {
-		return c, &ItemError{key, fmt.Sprintf("%s %.140q is neither %s, %s, %s, %s nor a sequence number", value, c.Value, AtTimestamp, TrimHorizon, Latest, ShardEnd), repair}
+		return c, &ItemError{
+			key,
+			fmt.Sprintf(
+				"%s %.140q is neither %s, %s, %s, %s nor a sequence number",
+				value,
+				c.Value,
+				AtTimestamp,
+				TrimHorizon,
+				Latest,
+				ShardEnd,
+			),
+			repair,
+		}
 	}
 	return c, nil
 }

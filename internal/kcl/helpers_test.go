@@ -27,7 +27,9 @@ func id(n int) string         { return fmt.Sprintf("shardId-%012d", n) }
 // item returns an item as KCL 1 writes it, with the fields of more.
 func item(key, checkpoint string, sub int64, more ...Item) Item {
 	it := Item{
-		attrKey: text(key), attrCounter: number(4711), attrSwitches: number(0), attrCheckpoint: text(checkpoint), attrSub: number(sub),
+		attrKey: text(
+			key,
+		), attrCounter: number(4711), attrSwitches: number(0), attrCheckpoint: text(checkpoint), attrSub: number(sub),
 	}
 	for _, m := range more {
 		maps.Copy(it, m)
@@ -55,7 +57,10 @@ func family() change.Stream {
 		return shard.Shard{ID: id(n), Closed: closed, Parents: parents, Range: all}
 	}
 	return change.Stream{Name: "orders", Now: now, Born: 7000, Shards: []shard.Shard{
-		sh(5, false), sh(4, false, id(1), id(3)), sh(3, true), sh(2, false, id(0)), sh(1, true, id(0)), sh(0, true),
+		sh(
+			5,
+			false,
+		), sh(4, false, id(1), id(3)), sh(3, true), sh(2, false, id(0)), sh(1, true, id(0)), sh(0, true),
 	}}
 }
 

@@ -112,7 +112,11 @@ const (
 // KCL writes it, and an error for a table that mixes single-stream and multi-stream leases.
 func Read(items []Item) (Table, error) {
 	if len(items) > MaxItems {
-		return Table{}, fmt.Errorf("the table has more than %d items, which is not expected of a lease table: check its name", MaxItems)
+		return Table{}, fmt.Errorf(
+			"the table has more than %d items, which is not expected of a lease table: check "+
+				"its name",
+			MaxItems,
+		)
 	}
 	var t Table
 	for _, it := range items {
@@ -125,7 +129,12 @@ func Read(items []Item) (Table, error) {
 	slices.Sort(t.Skipped)
 	for i := range t.Leases {
 		if a, b := &t.Leases[0], &t.Leases[i]; a.Stream.IsZero() != b.Stream.IsZero() {
-			return Table{}, fmt.Errorf("the table has leases of a single stream and of several, such as %q and %q: delete those that no application uses", a.Key, b.Key)
+			return Table{}, fmt.Errorf(
+				"the table has leases of a single stream and of several, such as %q and %q: "+
+					"delete those that no application uses",
+				a.Key,
+				b.Key,
+			)
 		} else if i > 0 && t.Leases[i-1].Key == b.Key {
 			return Table{}, &ItemError{b.Key, "it is there twice", another}
 		}
@@ -139,7 +148,11 @@ func (t *Table) add(it Item) error {
 		return err
 	}
 	if key == "" {
-		return &ItemError{"", "it has no attribute " + attrKey + ", so the table is not a lease table of the KCL", another}
+		return &ItemError{
+			"",
+			"it has no attribute " + attrKey + ", so the table is not a lease table of the KCL",
+			another,
+		}
 	}
 	kind, err := it.text(key, attrKind, lease.MaxNameBytes)
 	if err != nil {
@@ -176,11 +189,23 @@ func (it Item) text(key, name string, most int) (string, error) {
 	case !there:
 		return "", nil
 	case v.Type != Text:
-		return "", &ItemError{key, fmt.Sprintf("%s has the type %s instead of S", name, v.Type), repair}
+		return "", &ItemError{
+			key,
+			fmt.Sprintf("%s has the type %s instead of S", name, v.Type),
+			repair,
+		}
 	case v.Text == "" || len(v.Text) > most:
-		return "", &ItemError{key, fmt.Sprintf("%s has %d bytes: want 1 to %d", name, len(v.Text), most), repair}
+		return "", &ItemError{
+			key,
+			fmt.Sprintf("%s has %d bytes: want 1 to %d", name, len(v.Text), most),
+			repair,
+		}
 	case !printable(v.Text):
-		return "", &ItemError{key, fmt.Sprintf("%s is %.100q, with characters that cannot be printed", name, v.Text), repair}
+		return "", &ItemError{
+			key,
+			fmt.Sprintf("%s is %.100q, with characters that cannot be printed", name, v.Text),
+			repair,
+		}
 	}
 	return v.Text, nil
 }
@@ -194,15 +219,27 @@ func (it Item) number(key, name string, required bool) (int64, error) {
 	v, there := it[name]
 	switch {
 	case !there && required:
-		return 0, &ItemError{key, name + " is missing, without which the KCL cannot read a lease either", repair}
+		return 0, &ItemError{
+			key,
+			name + " is missing, without which the KCL cannot read a lease either",
+			repair,
+		}
 	case !there:
 		return 0, nil
 	case v.Type != Number:
-		return 0, &ItemError{key, fmt.Sprintf("%s has the type %s instead of N", name, v.Type), repair}
+		return 0, &ItemError{
+			key,
+			fmt.Sprintf("%s has the type %s instead of N", name, v.Type),
+			repair,
+		}
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
 	if err != nil || n < 0 || n > maxNumber {
-		return 0, &ItemError{key, fmt.Sprintf("%s is %.60q: want a whole number from 0 to 2^62", name, v.Text), repair}
+		return 0, &ItemError{
+			key,
+			fmt.Sprintf("%s is %.60q: want a whole number from 0 to 2^62", name, v.Text),
+			repair,
+		}
 	}
 	return n, nil
 }
@@ -214,9 +251,17 @@ func (it Item) names(key, name string) ([]string, error) {
 	case !there:
 		return nil, nil
 	case v.Type != Texts:
-		return nil, &ItemError{key, fmt.Sprintf("%s has the type %s instead of SS", name, v.Type), repair}
+		return nil, &ItemError{
+			key,
+			fmt.Sprintf("%s has the type %s instead of SS", name, v.Type),
+			repair,
+		}
 	case len(v.Texts) > maxNames:
-		return nil, &ItemError{key, fmt.Sprintf("%s has %d shards: want at most %d", name, len(v.Texts), maxNames), repair}
+		return nil, &ItemError{
+			key,
+			fmt.Sprintf("%s has %d shards: want at most %d", name, len(v.Texts), maxNames),
+			repair,
+		}
 	}
 	for _, id := range v.Texts {
 		if err := checkShard(id); err != nil {
@@ -229,7 +274,8 @@ func (it Item) names(key, name string) ([]string, error) {
 }
 
 func checkShard(id string) error {
-	if id == "" || len(id) > lease.MaxNameBytes || !printable(id) || strings.ContainsAny(id, ":/ ") {
+	if id == "" || len(id) > lease.MaxNameBytes || !printable(id) ||
+		strings.ContainsAny(id, ":/ ") {
 		return fmt.Errorf("%.100q is not the ID of a shard", id)
 	}
 	return nil
@@ -247,7 +293,11 @@ func (it Item) hashRange(key string) (*shard.HashRange, error) {
 	}
 	r, err := shard.ParseHashRange(start, end)
 	if err != nil {
-		return nil, &ItemError{key, "its hash range cannot be read: " + strings.TrimPrefix(err.Error(), "shard: "), repair}
+		return nil, &ItemError{
+			key,
+			"its hash range cannot be read: " + strings.TrimPrefix(err.Error(), "shard: "),
+			repair,
+		}
 	}
 	return &r, nil
 }

@@ -143,10 +143,12 @@ func TestReadRefusesOddItems(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Read([]Item{item(id(0), seqA, 0), item(key, seqA, 0)}); err == nil || !strings.Contains(err.Error(), "a single stream and of several") {
+	if _, err := Read([]Item{item(id(0), seqA, 0), item(key, seqA, 0)}); err == nil ||
+		!strings.Contains(err.Error(), "a single stream and of several") {
 		t.Errorf("both kinds of keys: %v", err)
 	}
-	if _, err := Read([]Item{item(id(0), seqA, 0), item(id(0), seqB, 0)}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := Read([]Item{item(id(0), seqA, 0), item(id(0), seqB, 0)}); err == nil ||
+		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("the same key: %v", err)
 	}
 }
@@ -194,7 +196,16 @@ func TestCheckpointsAndPositions(t *testing.T) {
 			t.Errorf("%s becomes %s, %t, want %s", where, c, ok, want)
 		}
 	}
-	order := []Checkpoint{{}, {Value: AtTimestamp}, {Value: TrimHorizon}, {Value: Latest}, {"9", 0}, {"9", 1}, {"10", 0}, {Value: ShardEnd}}
+	order := []Checkpoint{
+		{},
+		{Value: AtTimestamp},
+		{Value: TrimHorizon},
+		{Value: Latest},
+		{"9", 0},
+		{"9", 1},
+		{"10", 0},
+		{Value: ShardEnd},
+	}
 	for i, a := range order {
 		for j, b := range order {
 			if got, want := a.Compare(b), i-j; got*want < 0 || (got == 0) != (want == 0) {
@@ -211,50 +222,70 @@ func TestCheckpointsAndPositions(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	stream := "123456789012:orders:1690000000"
 	f.Add(id(0), seqA, "3", "7", "w1", id(1), "", "", "", "0", top, uint16(0))
-	f.Add(stream+":"+id(7), "SHARD_END", "0", "0", "", "", stream, id(7), "LEASE", "", "", uint16(0b111))
+	f.Add(
+		stream+":"+id(7),
+		"SHARD_END",
+		"0",
+		"0",
+		"",
+		"",
+		stream,
+		id(7),
+		"LEASE",
+		"",
+		"",
+		uint16(0b111),
+	)
 	f.Add("w1", "", "", "1753000000", "", "", "", "", "WORKER_METRIC_STATS", "", "", uint16(1))
-	f.Fuzz(func(t *testing.T, key, at, sub, counter, owner, parent, stream, shardID, kind, start, end string, mask uint16) {
-		it := Item{}
-		for i, a := range []struct {
-			name string
-			v    Value
-		}{
-			{attrKey, text(key)}, {attrCheckpoint, text(at)}, {attrSub, Value{Type: Number, Text: sub}}, {attrCounter, Value{Type: Number, Text: counter}},
-			{attrSwitches, number(0)}, {attrOwner, text(owner)}, {attrParents, texts(parent)}, {attrStream, text(stream)}, {attrShard, text(shardID)},
-			{attrKind, text(kind)}, {attrStart, text(start)}, {attrEnd, text(end)}, {attrUpdated, Value{Type: Number, Text: counter}},
-		} {
-			if a.v.Text != "" || a.v.Texts != nil {
-				it[a.name] = a.v
+	f.Fuzz(
+		func(t *testing.T, key, at, sub, counter, owner, parent, stream, shardID, kind, start, end string, mask uint16) {
+			it := Item{}
+			for i, a := range []struct {
+				name string
+				v    Value
+			}{
+				{attrKey, text(key)}, {attrCheckpoint, text(at)}, {attrSub, Value{Type: Number, Text: sub}}, {attrCounter, Value{Type: Number, Text: counter}},
+				{attrSwitches, number(0)}, {attrOwner, text(owner)}, {attrParents, texts(parent)}, {attrStream, text(stream)}, {attrShard, text(shardID)},
+				{attrKind, text(kind)}, {attrStart, text(start)}, {attrEnd, text(end)}, {attrUpdated, Value{Type: Number, Text: counter}},
+			} {
+				if a.v.Text != "" || a.v.Texts != nil {
+					it[a.name] = a.v
+				}
+				if mask&(1<<i) != 0 && i > 0 {
+					a.v.Type = Type(mask>>13) % 4
+					it[a.name] = a.v
+				}
 			}
-			if mask&(1<<i) != 0 && i > 0 {
-				a.v.Type = Type(mask>>13) % 4
-				it[a.name] = a.v
+			table, err := Read([]Item{it})
+			if err != nil {
+				if len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\n\x1b") {
+					t.Errorf("%q is no sentence", err)
+				}
+				return
 			}
-		}
-		table, err := Read([]Item{it})
-		if err != nil {
-			if len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\n\x1b") {
-				t.Errorf("%q is no sentence", err)
+			for _, l := range table.Leases {
+				s := family()
+				p, err := There(
+					[]Lease{l},
+					s,
+					Starts{AtTimestamp: shard.Oldest, Latest: shard.At(now)},
+				)
+				if err == nil && len(p.Leases) != len(s.Shards) {
+					t.Errorf("%d leases for %d shards", len(p.Leases), len(s.Shards))
+				}
+				if l.Stream.Key(l.Shard) != l.Key {
+					t.Errorf("key %q is read as %q of %q", l.Key, l.Shard, l.Stream)
+				}
+				w := NewWatch(DefaultFailover)
+				w.See(now, table)
+				if RunningText(w.Running()) != "" {
+					t.Error("a single look shows a worker that runs")
+				}
+				if again, err := Read(slices.Concat([]Item{it}, nil)); err != nil ||
+					again.Leases[0].At != l.At {
+					t.Errorf("a second reading: %v", err)
+				}
 			}
-			return
-		}
-		for _, l := range table.Leases {
-			s := family()
-			p, err := There([]Lease{l}, s, Starts{AtTimestamp: shard.Oldest, Latest: shard.At(now)})
-			if err == nil && len(p.Leases) != len(s.Shards) {
-				t.Errorf("%d leases for %d shards", len(p.Leases), len(s.Shards))
-			}
-			if l.Stream.Key(l.Shard) != l.Key {
-				t.Errorf("key %q is read as %q of %q", l.Key, l.Shard, l.Stream)
-			}
-			w := NewWatch(DefaultFailover)
-			w.See(now, table)
-			if RunningText(w.Running()) != "" {
-				t.Error("a single look shows a worker that runs")
-			}
-			if again, err := Read(slices.Concat([]Item{it}, nil)); err != nil || again.Leases[0].At != l.At {
-				t.Errorf("a second reading: %v", err)
-			}
-		}
-	})
+		},
+	)
 }

@@ -86,10 +86,23 @@ func splitKey(it Item, key string) (id StreamID, shardID string, err error) {
 	last := strings.LastIndexByte(key, ':')
 	if last < 0 {
 		if stream != "" || shardID != "" && shardID != key {
-			return id, "", &ItemError{key, fmt.Sprintf("its key is that of a single stream, but it has the stream %.100q and the shard %.100q", stream, shardID), repair}
+			return id, "", &ItemError{
+				key,
+				fmt.Sprintf(
+					"its key is that of a single stream, but it has the stream %.100q and the "+
+						"shard %.100q",
+					stream,
+					shardID,
+				),
+				repair,
+			}
 		}
 		if err := checkShard(key); err != nil {
-			return id, "", &ItemError{key, "its key is neither a shard nor a stream and a shard", repair}
+			return id, "", &ItemError{
+				key,
+				"its key is neither a shard nor a stream and a shard",
+				repair,
+			}
 		}
 		return id, key, nil
 	}
@@ -100,7 +113,16 @@ func splitKey(it Item, key string) (id StreamID, shardID string, err error) {
 		return id, "", &ItemError{key, err.Error(), repair}
 	}
 	if stream != "" && stream != key[:last] || shardID != "" && shardID != key[last+1:] {
-		return id, "", &ItemError{key, fmt.Sprintf("its key and its attributes name different shards: it has the stream %.100q and the shard %.100q", stream, shardID), repair}
+		return id, "", &ItemError{
+			key,
+			fmt.Sprintf(
+				"its key and its attributes name different shards: it has the stream %.100q and "+
+					"the shard %.100q",
+				stream,
+				shardID,
+			),
+			repair,
+		}
 	}
 	return id, key[last+1:], nil
 }
@@ -137,12 +159,19 @@ func ParseStreamID(s string) (StreamID, error) {
 	digits := func(s string) bool {
 		return s != "" && len(s) <= 18 && strings.Trim(s, "0123456789") == ""
 	}
-	if len(parts) != 3 || !digits(parts[0]) || parts[1] == "" || len(parts[1]) > lease.MaxNameBytes || !printable(parts[1]) || !digits(parts[2]) {
+	if len(parts) != 3 || !digits(parts[0]) || parts[1] == "" ||
+		len(parts[1]) > lease.MaxNameBytes ||
+		!printable(parts[1]) ||
+		!digits(parts[2]) {
 		return StreamID{}, fmt.Errorf("%.200q is not the name of a stream as account:name:epoch", s)
 	}
 	epoch, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || epoch == 0 || strconv.FormatInt(epoch, 10) != parts[2] {
-		return StreamID{}, fmt.Errorf("%.200q is not the name of a stream as account:name:epoch: the epoch is not a number above 0", s)
+		return StreamID{}, fmt.Errorf(
+			"%.200q is not the name of a stream as account:name:epoch: the epoch is not a "+
+				"number above 0",
+			s,
+		)
 	}
 	return StreamID{parts[0], parts[1], epoch}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,9 +46,17 @@ func Select(t Table, name string) ([]Lease, error) {
 	names := StreamsOf(t)
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("the table has no leases of stream %s: it has those of %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf(
+			"the table has no leases of stream %s: it has those of %s",
+			name,
+			strings.Join(names, ", "),
+		)
 	case len(ids) > 1:
-		return nil, fmt.Errorf("the table has several streams of the name %s: name one as --stream, among %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf(
+			"the table has several streams of the name %s: name one as --stream, among %s",
+			name,
+			strings.Join(names, ", "),
+		)
 	}
 	return found, nil
 }
@@ -78,71 +87,97 @@ func StreamsOf(t Table) []string {
 // It returns an error if the leases are not of this stream.
 func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 	graph := shard.NewGraph(s.Shards)
+	if err := checkThere(leases, s.Name, graph, starts); err != nil {
+		return Plan{}, err
+	}
 	have := map[string]*Lease{}
-	var gone, early, timeless []string
 	for i := range leases {
-		l := &leases[i]
-		have[l.Shard] = l
-		sh, there := graph.Shard(l.Shard)
-		switch {
-		case !there && l.At.Value != ShardEnd:
-			gone = append(gone, l.Shard)
-		case there && l.Range != nil && *l.Range != sh.Range:
-			return Plan{}, fmt.Errorf("lease %s is not of stream %s: its hash range is %s, and that of the shard is %s; check --stream, and whether the stream was created again",
-				l.Key, s.Name, l.Range, sh.Range)
-		case there && l.At.Value == AtTimestamp && starts.AtTimestamp.IsZero():
-			timeless = append(timeless, l.Shard)
-		}
-	}
-	if len(leases) > 0 && !slices.ContainsFunc(leases, func(l Lease) bool { _, there := graph.Shard(l.Shard); return there }) {
-		return Plan{}, fmt.Errorf("stream %s has none of the %d shards in the table, such as %s: check --stream and --table", s.Name, len(leases), leases[0].Shard)
-	}
-	if len(timeless) > 0 {
-		return Plan{}, fmt.Errorf("%s of stream %s at AT_TIMESTAMP, and the table does not contain the time: give it with --at, from the initial position in the KCL's configuration, or --at oldest",
-			areAt(timeless), s.Name)
+		have[leases[i].Shard] = &leases[i]
 	}
 	var p Plan
 	for _, id := range graph.Ordered() {
 		sh, _ := graph.Shard(id)
 		want := change.Wanted{Lease: lease.Lease{
-			Key: lease.Key{Stream: s.Name, Shard: id}, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Born: s.Born,
+			Key:     lease.Key{Stream: s.Name, Shard: id},
+			Parents: sh.Parents, Range: sh.Range, Epoch: 1, Born: s.Born,
 		}}
-		l := have[id]
 		var err error
-		if l == nil {
+		if l := have[id]; l == nil {
 			want.Lease.Position, want.Why = withoutLease(graph, have, id)
 		} else if want.Lease.Position, want.Why, err = begin(l, starts); err != nil {
 			return Plan{}, err
 		}
-		if l != nil && !l.Pending.IsZero() {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s: the prepared checkpoint %s was not committed and is dropped, with its state", id, l.Pending))
-		}
-		if l != nil && want.Lease.Position != shard.Oldest && slices.ContainsFunc(graph.Parents(id), func(q string) bool { return have[q] != nil && have[q].At.Value != ShardEnd }) {
-			early = append(early, id)
-		}
 		p.Leases = append(p.Leases, want)
 	}
-	if n := countAt(leases, Latest); n > 0 && !starts.LatestGiven {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s at LATEST, where the KCL has checkpointed nothing: records from before %s are skipped; "+
-			"if the KCL stopped earlier, give that time with --latest", areN(n, "lease"), starts.Latest))
-	}
-	slices.Sort(gone)
-	for _, id := range gone {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s: the shard has left the stream before it was read to its end (it was at %s): its last records are lost", id, have[id].At))
-	}
-	for _, id := range early {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s: it was begun before its parents were finished: weir finishes the parents first", id))
-	}
+	p.noteThere(graph, have, starts)
 	return p, nil
 }
 
-func countAt(leases []Lease, value string) (n int) {
+// checkThere returns an error if the leases are not of this stream, or if it is not known where one
+// begins.
+func checkThere(leases []Lease, name string, graph *shard.Graph, starts Starts) error {
+	known := 0
+	var timeless []string
 	for i := range leases {
-		if leases[i].At.Value == value {
-			n++
+		l := &leases[i]
+		sh, there := graph.Shard(l.Shard)
+		if !there {
+			continue
+		}
+		known++
+		if l.Range != nil && *l.Range != sh.Range {
+			return fmt.Errorf("lease %s is not of stream %s: its hash range is %s, and that of "+
+				"the shard is %s; check --stream, and whether the stream was created again",
+				l.Key, name, l.Range, sh.Range)
+		}
+		if l.At.Value == AtTimestamp && starts.AtTimestamp.IsZero() {
+			timeless = append(timeless, l.Shard)
 		}
 	}
-	return n
+	if len(leases) > 0 && known == 0 {
+		return fmt.Errorf("stream %s has none of the %d shards in the table, such as %s: check "+
+			"--stream and --table", name, len(leases), leases[0].Shard)
+	}
+	if len(timeless) > 0 {
+		return fmt.Errorf("%s of stream %s at AT_TIMESTAMP, and the table does not contain the "+
+			"time: give it with --at, from the initial position in the KCL's configuration, or "+
+			"--at oldest", areAt(timeless), name)
+	}
+	return nil
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+// noteThere adds the notes about leases whose records are lost, skipped, or read in another order.
+func (p *Plan) noteThere(graph *shard.Graph, have map[string]*Lease, starts Starts) {
+	latest := 0
+	for _, id := range slices.Sorted(maps.Keys(have)) {
+		l := have[id]
+		_, there := graph.Shard(id)
+		if !there && l.At.Value != ShardEnd {
+			p.note("%s: the shard has left the stream before it was read to its end (it was at "+
+				"%s): its last records are lost", id, l.At)
+		}
+		if there && l.At.Value == Latest {
+			latest++
+		}
+		if there && !l.Pending.IsZero() {
+			p.note("%s: the prepared checkpoint %s was not committed and is dropped, with its "+
+				"state", id, l.Pending)
+		}
+		unfinished := func(q string) bool { return have[q] != nil && have[q].At.Value != ShardEnd }
+		if l.At.Value != TrimHorizon && slices.ContainsFunc(graph.Parents(id), unfinished) {
+			p.note("%s: it was begun before its parents were finished: weir finishes the parents "+
+				"first", id)
+		}
+	}
+	if latest > 0 && !starts.LatestGiven {
+		p.note("%s at LATEST, where the KCL has checkpointed nothing: records from before %s are "+
+			"skipped; if the KCL stopped earlier, give that time with --latest",
+			areN(latest, "lease"), starts.Latest)
+	}
 }
 
 func areN(n int, what string) string {
@@ -173,7 +208,11 @@ func begin(l *Lease, starts Starts) (shard.Position, string, error) {
 		}
 		return starts.Latest, "LATEST: no record was checkpointed", nil
 	}
-	return shard.Position{}, "", &ItemError{l.Key, fmt.Sprintf("its checkpoint %.140q has no position", l.At.String()), repair}
+	return shard.Position{}, "", &ItemError{
+		l.Key,
+		fmt.Sprintf("its checkpoint %.140q has no position", l.At.String()),
+		repair,
+	}
 }
 
 // withoutLease returns where a shard begins that has no lease in the table.
@@ -202,10 +241,11 @@ func withoutLease(graph *shard.Graph, have map[string]*Lease, id string) (shard.
 
 // short returns the part of a shard's ID that differs.
 func short(id string) string {
-	if n := strings.TrimLeft(strings.TrimPrefix(id, "shardId-"), "0"); strings.HasPrefix(id, "shardId-") {
-		return cmp.Or(n, "0")
+	number, found := strings.CutPrefix(id, "shardId-")
+	if !found {
+		return id
 	}
-	return id
+	return cmp.Or(strings.TrimLeft(number, "0"), "0")
 }
 
 // Differences returns how a view differs from the leases that a plan wanted, as sentences. A lease
@@ -223,7 +263,10 @@ func Differences(want []change.Wanted, v lease.View) []string {
 		case l.Position.Kind() == shard.Time && w.Lease.Position.Kind() == shard.Time:
 			// An earlier run of the same plan has pinned LATEST to an earlier time.
 		case l.Position.Compare(w.Lease.Position) < 0:
-			found = append(found, fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.Position, w.Lease.Position))
+			found = append(
+				found,
+				fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.Position, w.Lease.Position),
+			)
 		}
 	}
 	return found
@@ -254,15 +297,37 @@ func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
 		case !looked || l.Position.Kind() != shard.Sequence:
 			continue
 		case s.Refused != "":
-			return Plan{}, fmt.Errorf("the service does not know checkpoint %s of shard %s in stream %s (%s): check --stream, and whether the stream was created again",
-				l.Position.SequenceNumber(), l.Shard, l.Stream, s.Refused)
+			return Plan{}, fmt.Errorf(
+				"the service does not know checkpoint %s of shard %s in stream %s (%s): check "+
+					"--stream, and whether the stream was created again",
+				l.Position.SequenceNumber(),
+				l.Shard,
+				l.Stream,
+				s.Refused,
+			)
 		case s.Failed != "":
-			settled.Notes = append(settled.Notes, fmt.Sprintf("%s: the record at the checkpoint could not be read (%s): it may be handled once more", l.Shard, s.Failed))
+			settled.Notes = append(
+				settled.Notes,
+				fmt.Sprintf(
+					"%s: the record at the checkpoint could not be read (%s): it may be handled "+
+						"once more",
+					l.Shard,
+					s.Failed,
+				),
+			)
 			continue
 		case s.Expired:
-			settled.Notes = append(settled.Notes, fmt.Sprintf("%s: the checkpoint is older than the oldest record of the shard: records in between are lost", l.Shard))
+			settled.Notes = append(
+				settled.Notes,
+				fmt.Sprintf(
+					"%s: the checkpoint is older than the oldest record of the shard: records "+
+						"in between are lost",
+					l.Shard,
+				),
+			)
 		}
-		if l.Position.Done() == shard.Whole || s.Records > 0 && int64(s.Records) > int64(l.Position.Done()) {
+		if l.Position.Done() == shard.Whole ||
+			s.Records > 0 && int64(s.Records) > int64(l.Position.Done()) {
 			continue
 		}
 		after, err := shard.After(l.Position.SequenceNumber())

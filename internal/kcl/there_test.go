@@ -137,7 +137,8 @@ shardId-000000000004: it was begun before its parents were finished: weir finish
 				t.Fatalf("%v, got\n%swant%s", err, got, c.want)
 			}
 			for _, w := range p.Leases {
-				if err := (lease.Action{Kind: lease.Create, Lease: w.Lease}).Check(); err != nil || w.Lease.Born != 7000 {
+				if err := (lease.Action{Kind: lease.Create, Lease: w.Lease}).Check(); err != nil ||
+					w.Lease.Born != 7000 {
 					t.Errorf("%v, %s", err, w.Lease)
 				}
 			}
@@ -150,14 +151,20 @@ func TestSelectOneStream(t *testing.T) {
 	if got, err := Select(one, "anything"); err != nil || len(got) != 1 || StreamsOf(one) != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	several := read(t, item("1:orders:17:"+id(0), seqA, 0), item("1:orders:18:"+id(0), seqA, 0), item("1:clicks:17:"+id(0), seqA, 0))
+	several := read(
+		t,
+		item("1:orders:17:"+id(0), seqA, 0),
+		item("1:orders:18:"+id(0), seqA, 0),
+		item("1:clicks:17:"+id(0), seqA, 0),
+	)
 	for name, want := range map[string]string{
 		"clicks": "", "1:orders:17": "",
 		"orders": "several streams of the name orders: name one as --stream, among 1:clicks:17, 1:orders:17, 1:orders:18",
 		"views":  "no leases of stream views: it has those of 1:clicks:17",
 	} {
 		got, err := Select(several, name)
-		if want == "" && (err != nil || len(got) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || len(got) != 1) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %d leases, %v", name, len(got), err)
 		}
 	}
@@ -165,10 +172,17 @@ func TestSelectOneStream(t *testing.T) {
 
 func TestDifferences(t *testing.T) {
 	want := func(id string, p shard.Position) change.Wanted {
-		return change.Wanted{Lease: lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Position: p}}
+		return change.Wanted{
+			Lease: lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Position: p},
+		}
 	}
-	v := lease.View{Leases: []lease.Lease{want("0", shard.End).Lease, want("1", shard.Oldest).Lease}}
-	got := Differences([]change.Wanted{want("0", shard.Oldest), want("1", shard.End), want("2", shard.End)}, v)
+	v := lease.View{
+		Leases: []lease.Lease{want("0", shard.End).Lease, want("1", shard.Oldest).Lease},
+	}
+	got := Differences(
+		[]change.Wanted{want("0", shard.Oldest), want("1", shard.End), want("2", shard.End)},
+		v,
+	)
 	if strings.Join(got, "; ") != "s/1 is at oldest, before end; s/2 has no lease" {
 		t.Errorf("%q", got)
 	}
@@ -215,7 +229,9 @@ func TestSettle(t *testing.T) {
 				t.Fatalf("%v; the plan that came in is at %s", err, plan.Leases[0].Lease.Position)
 			}
 			position, note, noted := strings.Cut(c.want, "; ")
-			if at := got.Leases[0].Lease.Position.String(); at != position || noted != (len(got.Notes) == 1) || noted && !strings.Contains(got.Notes[0], note) {
+			if at := got.Leases[0].Lease.Position.String(); at != position ||
+				noted != (len(got.Notes) == 1) ||
+				noted && !strings.Contains(got.Notes[0], note) {
 				t.Errorf("at %s, notes %q, want %s", at, got.Notes, c.want)
 			}
 		})

@@ -175,7 +175,8 @@ func (w *Watch) Changed(t Table) (what string, changed bool) {
 		l := &t.Leases[i]
 		there[l.Key] = true
 		o := w.leases[l.Key]
-		if o == nil || o.state != fmt.Sprint(l.Counter, "\x00", l.Owner, "\x00", l.Holder, "\x00", l.At) {
+		if o == nil ||
+			o.state != fmt.Sprint(l.Counter, "\x00", l.Owner, "\x00", l.Holder, "\x00", l.At) {
 			return fmt.Sprintf("lease %s of worker %s", l.Key, cmp.Or(l.Worker(), "(none)")), true
 		}
 	}

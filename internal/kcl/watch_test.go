@@ -100,7 +100,14 @@ func TestWatch(t *testing.T) {
 				}
 				w.See(at(s.second), table)
 				if got := RunningText(w.Running()); got != s.running || w.Left() != s.left {
-					t.Errorf("after %d s: running %q, want %q; left %s, want %s", s.second, got, s.running, w.Left(), s.left)
+					t.Errorf(
+						"after %d s: running %q, want %q; left %s, want %s",
+						s.second,
+						got,
+						s.running,
+						w.Left(),
+						s.left,
+					)
 				}
 				if what, changed := w.Changed(table); changed {
 					t.Errorf("the same look has changed: %s", what)

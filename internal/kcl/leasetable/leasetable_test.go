@@ -19,11 +19,18 @@ func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 // Every type of attribute that DynamoDB has is translated, and an item comes back as it was.
 func TestItems(t *testing.T) {
 	it := Item(map[string]types.AttributeValue{
-		"s": &types.AttributeValueMemberS{Value: "x"}, "n": &types.AttributeValueMemberN{Value: "1"}, "ss": &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
-		"b": &types.AttributeValueMemberB{Value: []byte("x")}, "m": &types.AttributeValueMemberM{}, "l": &types.AttributeValueMemberL{},
+		"s": &types.AttributeValueMemberS{
+			Value: "x",
+		}, "n": &types.AttributeValueMemberN{Value: "1"}, "ss": &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
+		"b": &types.AttributeValueMemberB{
+			Value: []byte("x"),
+		}, "m": &types.AttributeValueMemberM{}, "l": &types.AttributeValueMemberL{},
 		"null": &types.AttributeValueMemberNULL{}, "bool": &types.AttributeValueMemberBOOL{}, "ns": &types.AttributeValueMemberNS{}, "bs": &types.AttributeValueMemberBS{}, "none": nil,
 	})
-	if it["s"].Type != kcl.Text || it["s"].Text != "x" || it["n"].Type != kcl.Number || len(it["ss"].Texts) != 2 || len(it) != 11 || it["m"].Type != kcl.Other {
+	if it["s"].Type != kcl.Text || it["s"].Text != "x" || it["n"].Type != kcl.Number ||
+		len(it["ss"].Texts) != 2 ||
+		len(it) != 11 ||
+		it["m"].Type != kcl.Other {
 		t.Errorf("%+v", it)
 	}
 	back := attributes(it)
@@ -48,11 +55,13 @@ func TestWrites(t *testing.T) {
 			t.Errorf("%s lacks %s", set, want)
 		}
 	}
-	if removed != "#leaseOwner, #checkpointOwner, #pendingCheckpoint, #pendingCheckpointSubSequenceNumber, #pendingCheckpointState" || *update.ConditionExpression != "#counter = :seen" {
+	if removed != "#leaseOwner, #checkpointOwner, #pendingCheckpoint, #pendingCheckpointSubSequenceNumber, #pendingCheckpointState" ||
+		*update.ConditionExpression != "#counter = :seen" {
 		t.Errorf("%s if %s", removed, *update.ConditionExpression)
 	}
 	for name, want := range map[string]string{":seen": "7", ":next": "8", ":checkpointSubSequenceNumber": "3"} {
-		if got, ok := update.ExpressionAttributeValues[name].(*types.AttributeValueMemberN); !ok || got.Value != want {
+		if got, ok := update.ExpressionAttributeValues[name].(*types.AttributeValueMemberN); !ok ||
+			got.Value != want {
 			t.Errorf("%s is %+v, want %s", name, got, want)
 		}
 	}

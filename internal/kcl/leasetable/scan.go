@@ -17,7 +17,11 @@ import (
 // Scan reads a whole lease table, consistently and only the attributes that count. An error that
 // is not the service's is about an item.
 func Scan(ctx context.Context, client *dynamodb.Client, table string) (kcl.Table, error) {
-	in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true), ExpressionAttributeNames: map[string]string{}}
+	in := &dynamodb.ScanInput{
+		TableName:                &table,
+		ConsistentRead:           aws.Bool(true),
+		ExpressionAttributeNames: map[string]string{},
+	}
 	var names []string
 	for i, name := range kcl.Attributes {
 		short := fmt.Sprintf("#a%d", i)

@@ -59,8 +59,10 @@ func updateInput(table string, w kcl.Write) *dynamodb.UpdateItemInput {
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName: &table, Key: map[string]types.AttributeValue{kcl.KeyAttribute: &types.AttributeValueMemberS{Value: w.Lease.Key}},
-		ConditionExpression:      aws.String("#counter = :seen"),
-		UpdateExpression:         aws.String("SET " + strings.Join(sets, ", ") + " REMOVE " + strings.Join(removes, ", ")),
+		ConditionExpression: aws.String("#counter = :seen"),
+		UpdateExpression: aws.String(
+			"SET " + strings.Join(sets, ", ") + " REMOVE " + strings.Join(removes, ", "),
+		),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	}
 }
@@ -88,16 +90,26 @@ const createBound = 10 * time.Minute
 // table that exists already is not an error.
 func Create(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            &table,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(kcl.KeyAttribute), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(kcl.KeyAttribute), KeyType: types.KeyTypeHash}},
-		BillingMode:          types.BillingModePayPerRequest,
+		TableName: &table,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{
+				AttributeName: aws.String(kcl.KeyAttribute),
+				AttributeType: types.ScalarAttributeTypeS,
+			},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(kcl.KeyAttribute), KeyType: types.KeyTypeHash},
+		},
+		BillingMode: types.BillingModePayPerRequest,
 	})
 	var exists *types.ResourceInUseException
 	if err != nil && !errors.As(err, &exists) {
 		return fmt.Errorf("table %s could not be made: %w", table, err)
 	}
-	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, 10*time.Second })
+	waiter := dynamodb.NewTableExistsWaiter(
+		client,
+		func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, 10*time.Second },
+	)
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, createBound); err != nil {
 		return fmt.Errorf("table %s did not become active: %w", table, err)
 	}

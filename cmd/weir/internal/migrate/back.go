@@ -58,7 +58,10 @@ func (o *kclOptions) back(ctx context.Context, t cli.Terminal) error {
 		return err
 	}
 	if len(view.Leases) == 0 {
-		return fmt.Errorf("application %s has no leases in that store: check --app and --from", o.app)
+		return fmt.Errorf(
+			"application %s has no leases in that store: check --app and --from",
+			o.app,
+		)
 	}
 	plan, r, err := o.planBack(ctx, service, view.Leases, table.last)
 	if err != nil {
@@ -71,7 +74,14 @@ func (o *kclOptions) back(ctx context.Context, t cli.Terminal) error {
 	}
 	todo := r.count("planned")
 	if !o.yes {
-		return o.end(t, r, fmt.Sprintf("%s would be written; nothing was changed. Add --yes to do so.", leases(todo)))
+		return o.end(
+			t,
+			r,
+			fmt.Sprintf(
+				"%s would be written; nothing was changed. Add --yes to do so.",
+				leases(todo),
+			),
+		)
 	}
 	if absent {
 		if err := leasetable.Create(ctx, client, o.table); err != nil {
@@ -92,7 +102,14 @@ func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stor
 		if waiting {
 			say = cli.Silent
 		}
-		err = target.RefuseWhileRunning(ctx, say, store, o.app, view, (&target.WatchFlag{}).UntilDead(view))
+		err = target.RefuseWhileRunning(
+			ctx,
+			say,
+			store,
+			o.app,
+			view,
+			(&target.WatchFlag{}).UntilDead(view),
+		)
 		var running target.RunningError
 		switch {
 		case err == nil || !errors.As(err, &running):
@@ -113,14 +130,25 @@ func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stor
 }
 
 // planBack plans all streams.
-func (o *kclOptions) planBack(ctx context.Context, service *kinesis.Client, all []lease.Lease, table kcl.Table) ([]kcl.Write, *report, error) {
+func (o *kclOptions) planBack(
+	ctx context.Context,
+	service *kinesis.Client,
+	all []lease.Lease,
+	table kcl.Table,
+) ([]kcl.Write, *report, error) {
 	streams := o.streams
 	if len(streams) == 0 {
 		streams = target.StreamsOf(all)
 	}
-	single := len(table.Leases) > 0 && table.Leases[0].Stream.IsZero() || len(table.Leases) == 0 && !o.several
+	single := len(table.Leases) > 0 && table.Leases[0].Stream.IsZero() ||
+		len(table.Leases) == 0 && !o.several
 	if len(streams) > 1 && single {
-		return nil, nil, cli.Usagef("application %s reads %s, and the table is for one stream: give one --stream, or --multi-stream for a new table", o.app, cli.List(streams))
+		return nil, nil, cli.Usagef(
+			"application %s reads %s, and the table is for one stream: give one --stream, or "+
+				"--multi-stream for a new table",
+			o.app,
+			cli.List(streams),
+		)
 	}
 	r := &report{App: o.app, Table: o.table, was: "WEIR", to: "KCL", Steps: []stepInfo{}}
 	var writes []kcl.Write
@@ -148,7 +176,15 @@ func (o *kclOptions) planBack(ctx context.Context, service *kinesis.Client, all 
 		writes = append(writes, plan.Writes...)
 		r.Notes = append(r.Notes, plan.Notes...)
 		for _, w := range plan.Writes {
-			info := stepInfo{Stream: name, Shard: w.Lease.Shard, Was: w.From, Have: w.Was.String(), To: w.Lease.At.String(), Why: w.Why, State: "planned"}
+			info := stepInfo{
+				Stream: name,
+				Shard:  w.Lease.Shard,
+				Was:    w.From,
+				Have:   w.Was.String(),
+				To:     w.Lease.At.String(),
+				Why:    w.Why,
+				State:  "planned",
+			}
 			if w.Stays {
 				info.State = string(operate.Unchanged)
 			}
@@ -160,7 +196,11 @@ func (o *kclOptions) planBack(ctx context.Context, service *kinesis.Client, all 
 
 // streamID returns how a table of several streams names a stream, and its leases there. A stream
 // that the table does not have is named by its account and its creation time.
-func streamID(about operate.Answer, table kcl.Table, stream string) (kcl.StreamID, []kcl.Lease, error) {
+func streamID(
+	about operate.Answer,
+	table kcl.Table,
+	stream string,
+) (kcl.StreamID, []kcl.Lease, error) {
 	name := about.Name
 	if id, err := kcl.ParseStreamID(stream); err == nil {
 		found, _ := kcl.Select(table, stream) // it may be new
@@ -174,14 +214,26 @@ func streamID(about operate.Answer, table kcl.Table, stream string) (kcl.StreamI
 	}
 	parts := strings.Split(about.ARN, ":")
 	if len(parts) < 6 || about.Born == 0 {
-		return kcl.StreamID{}, nil, fmt.Errorf("the account and the creation time of stream %s are unknown: name it as --stream ACCOUNT:%s:EPOCH, as the KCL's configuration does", name, name)
+		return kcl.StreamID{}, nil, fmt.Errorf(
+			"the account and the creation time of stream %s are unknown: name it as --stream "+
+				"ACCOUNT:%s:EPOCH, as the KCL's configuration does",
+			name,
+			name,
+		)
 	}
 	id, err := kcl.ParseStreamID(fmt.Sprintf("%s:%s:%d", parts[4], name, about.Born/1000))
 	return id, nil, err
 }
 
 // writeBack writes the leases, and verifies the result.
-func (o *kclOptions) writeBack(ctx context.Context, t cli.Terminal, store stores.Store, table *old, r *report, writes []kcl.Write) error {
+func (o *kclOptions) writeBack(
+	ctx context.Context,
+	t cli.Terminal,
+	store stores.Store,
+	table *old,
+	r *report,
+	writes []kcl.Write,
+) error {
 	view, err := store.ReadApp(ctx, o.app)
 	if err != nil {
 		return failed(err)
@@ -203,7 +255,14 @@ func (o *kclOptions) writeBack(ctx context.Context, t cli.Terminal, store stores
 		}
 		happened, err := leasetable.Write(ctx, table.client, o.table, w)
 		if err != nil {
-			return errors.Join(fmt.Errorf("%d leases were written, then: %w; run the command again for the rest", done, err), o.encode(t, r))
+			return errors.Join(
+				fmt.Errorf(
+					"%d leases were written, then: %w; run the command again for the rest",
+					done,
+					err,
+				),
+				o.encode(t, r),
+			)
 		}
 		if r.Steps[i].State = string(operate.Done); happened {
 			done++
@@ -214,7 +273,15 @@ func (o *kclOptions) writeBack(ctx context.Context, t cli.Terminal, store stores
 		shown.Advance(1)
 	}
 	if meanwhile > 0 {
-		return errors.Join(fmt.Errorf("%d leases were written, and %d changed meanwhile: stop the workers of the KCL and run the command again", done, meanwhile), o.encode(t, r))
+		return errors.Join(
+			fmt.Errorf(
+				"%d leases were written, and %d changed meanwhile: stop the workers of the KCL "+
+					"and run the command again",
+				done,
+				meanwhile,
+			),
+			o.encode(t, r),
+		)
 	}
 	now, err := table.read(ctx)
 	if err != nil {
@@ -224,6 +291,15 @@ func (o *kclOptions) writeBack(ctx context.Context, t cli.Terminal, store stores
 		return fmt.Errorf("the leases were written, but %s; run the command again", cli.List(found))
 	}
 	r.Verified = true
-	return o.end(t, r, fmt.Sprintf("%s written and read again, %d were there already. Workers of the KCL may start now with the table %s.",
-		leases(done), len(writes)-done, o.table))
+	return o.end(
+		t,
+		r,
+		fmt.Sprintf(
+			"%s written and read again, %d were there already. Workers of the KCL may start now "+
+				"with the table %s.",
+			leases(done),
+			len(writes)-done,
+			o.table,
+		),
+	)
 }

@@ -109,7 +109,8 @@ func (d *dynamo) write(operation string, in map[string]json.RawMessage) (int, st
 	failed := `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"}`
 	if operation == "PutItem" {
 		key := w.Item["leaseKey"]["S"].(string)
-		if _, there := d.items[key]; there || w.ConditionExpression != "attribute_not_exists(#key)" {
+		if _, there := d.items[key]; there ||
+			w.ConditionExpression != "attribute_not_exists(#key)" {
 			return http.StatusBadRequest, failed
 		}
 		d.items[key] = w.Item
@@ -117,7 +118,8 @@ func (d *dynamo) write(operation string, in map[string]json.RawMessage) (int, st
 	}
 	key := w.Key["leaseKey"]["S"].(string)
 	it := maps.Clone(d.items[key])
-	if it["leaseCounter"]["N"] != w.ExpressionAttributeValues[":seen"]["N"] || w.ConditionExpression != "#counter = :seen" {
+	if it["leaseCounter"]["N"] != w.ExpressionAttributeValues[":seen"]["N"] ||
+		w.ConditionExpression != "#counter = :seen" {
 		return http.StatusBadRequest, failed
 	}
 	sets, removes, _ := strings.Cut(strings.TrimPrefix(w.UpdateExpression, "SET "), " REMOVE ")
@@ -158,7 +160,9 @@ func (d *dynamo) scan(in map[string]json.RawMessage) string {
 // kclLease is a lease as KCL 2 writes it.
 func kclLease(key, checkpoint string, sub int64, owner string) item {
 	it := item{
-		"leaseKey": s(key), "leaseCounter": n(12), "ownerSwitchesSinceCheckpoint": n(0), "checkpoint": s(checkpoint), "checkpointSubSequenceNumber": n(sub),
+		"leaseKey": s(
+			key,
+		), "leaseCounter": n(12), "ownerSwitchesSinceCheckpoint": n(0), "checkpoint": s(checkpoint), "checkpointSubSequenceNumber": n(sub),
 	}
 	if owner != "" {
 		it["leaseOwner"] = s(owner)

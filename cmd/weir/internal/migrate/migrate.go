@@ -89,23 +89,70 @@ time in its configuration.`,
 			return o.there(cmd.Context(), t)
 		},
 	}
+	o.register(cmd)
+	return cmd
+}
+
+// register registers the flags.
+func (o *kclOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.table, "table", "", "lease `TABLE` of the KCL in DynamoDB; its default is the application's name")
+	f.StringVar(
+		&o.table,
+		"table",
+		"",
+		"lease `TABLE` of the KCL in DynamoDB; its default is the application's name",
+	)
 	f.StringVar(&o.app, "app", "", "application of weir, by `NAME`")
-	f.StringVar(&o.to, "to", "", "`URL` of the store that gets the progress, as for --store of the other commands")
+	f.StringVar(
+		&o.to,
+		"to",
+		"",
+		"`URL` of the store that gets the progress, as for --store of the other commands",
+	)
 	f.StringVar(&o.from, "from", "", "`URL` of the store whose progress the KCL gets")
-	f.StringArrayVar(&o.streams, "stream", nil, "stream of the application, by `NAME` or ARN; may be repeated (default: the streams that the table or the store names)")
-	f.BoolVar(&o.several, "multi-stream", false, "with --from, make a new table for an application of several streams")
-	f.StringVar(&o.at, "at", "", "`WHERE` leases at AT_TIMESTAMP, or with --from at a time, begin: a time (2026-01-31T12:00:00Z) or oldest")
-	f.StringVar(&o.latest, "latest", "", "`WHERE` leases at LATEST begin: a time or oldest (default: when the command started)")
-	f.DurationVar(&o.failover, "failover", kcl.DefaultFailover, "failoverTimeMillis of the KCL's configuration")
+	f.StringArrayVar(
+		&o.streams,
+		"stream",
+		nil,
+		"stream of the application, by `NAME` or ARN; may be repeated (default: the streams "+
+			"that the table or the store names)",
+	)
+	f.BoolVar(
+		&o.several,
+		"multi-stream",
+		false,
+		"with --from, make a new table for an application of several streams",
+	)
+	f.StringVar(
+		&o.at,
+		"at",
+		"",
+		"`WHERE` leases at AT_TIMESTAMP, or with --from at a time, begin: a time "+
+			"(2026-01-31T12:00:00Z) or oldest",
+	)
+	f.StringVar(
+		&o.latest,
+		"latest",
+		"",
+		"`WHERE` leases at LATEST begin: a time or oldest (default: when the command started)",
+	)
+	f.DurationVar(
+		&o.failover,
+		"failover",
+		kcl.DefaultFailover,
+		"failoverTimeMillis of the KCL's configuration",
+	)
 	f.BoolVar(&o.replace, "replace", false, "also move leases back that are further on in weir")
-	f.BoolVar(&o.watch, "watch", false, "wait until the old side has stopped, then begin at once; needs --yes")
+	f.BoolVar(
+		&o.watch,
+		"watch",
+		false,
+		"wait until the old side has stopped, then begin at once; needs --yes",
+	)
 	f.BoolVar(&o.yes, "yes", false, "carry the plan out")
 	o.AWS.Register(cmd, true)
 	o.AWS.Role.Register(cmd)
 	o.out.Register(cmd, "output format")
-	return cmd
 }
 
 // check checks the command line.
@@ -116,23 +163,38 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 	flag, url := "--to", o.to
 	switch {
 	case (o.to == "") == (o.from == ""):
-		return cli.Usagef("%s needs --to for the way to weir, or --from for the way back", cmd.CommandPath())
+		return cli.Usagef(
+			"%s needs --to for the way to weir, or --from for the way back",
+			cmd.CommandPath(),
+		)
 	case o.from != "":
 		flag, url = "--from", o.from
 	case o.several:
-		return cli.Usagef("--multi-stream is for --from: the table says whether it has several streams")
+		return cli.Usagef(
+			"--multi-stream is for --from: the table says whether it has several streams",
+		)
 	}
 	if o.store, err = stores.ParseFlag(flag, url); err != nil {
 		return err
 	}
 	if o.store.Kind == stores.Memory {
-		return cli.Usagef("%s memory: exists only inside the worker that uses it: no other process can use it", flag)
+		return cli.Usagef(
+			"%s memory: exists only inside the worker that uses it: no other process can use it",
+			flag,
+		)
 	}
 	if !awsconf.NameForm.MatchString(o.app) || lease.CheckApp(o.app) != nil {
-		return cli.Usagef("--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.app)
+		return cli.Usagef(
+			"--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -",
+			o.app,
+		)
 	}
 	if !stores.TableForm.MatchString(o.table) {
-		return cli.Usagef("--table %.140q is not the name of a DynamoDB table: use 3 to 255 of a-z, A-Z, 0-9, _ . -", o.table)
+		return cli.Usagef(
+			"--table %.140q is not the name of a DynamoDB table: use 3 to 255 of a-z, A-Z, 0-9, "+
+				"_ . -",
+			o.table,
+		)
 	}
 	for _, s := range o.streams {
 		if _, err := kcl.ParseStreamID(s); err == nil {
@@ -143,10 +205,15 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 		}
 	}
 	if o.failover < time.Second || o.failover > time.Hour {
-		return cli.Usagef("--failover %v: want 1s to 1h, as failoverTimeMillis of the KCL", o.failover)
+		return cli.Usagef(
+			"--failover %v: want 1s to 1h, as failoverTimeMillis of the KCL",
+			o.failover,
+		)
 	}
 	if o.watch && !o.yes {
-		return cli.Usagef("--watch writes as soon as the old side has stopped, so it cannot ask: add --yes")
+		return cli.Usagef(
+			"--watch writes as soon as the old side has stopped, so it cannot ask: add --yes",
+		)
 	}
 	if o.starts.AtTimestamp, err = parseStart("--at", o.at); err != nil {
 		return err
@@ -163,7 +230,11 @@ func parseStart(flag, s string) (shard.Position, error) {
 	}
 	p, err := shard.Parse(s)
 	if err != nil || p.Kind() != shard.Time && p.Kind() != shard.First {
-		return p, cli.Usagef("%s %.60q: want a time such as 2026-01-31T12:00:00Z, or oldest", flag, s)
+		return p, cli.Usagef(
+			"%s %.60q: want a time such as 2026-01-31T12:00:00Z, or oldest",
+			flag,
+			s,
+		)
 	}
 	if p.Kind() == shard.Time && p.Time().After(time.Now().Add(time.Minute)) {
 		return p, cli.Usagef("%s %s lies in the future", flag, s)

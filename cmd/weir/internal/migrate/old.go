@@ -48,7 +48,14 @@ func (o *old) read(ctx context.Context) (kcl.Table, error) {
 	table, err := leasetable.Scan(ctx, o.client, o.name)
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return table, explain.PlainError{Text: fmt.Sprintf("there is no DynamoDB table %s in %s: check --table and the region", o.name, o.client.Options().Region), Cause: err}
+		return table, explain.PlainError{
+			Text: fmt.Sprintf(
+				"there is no DynamoDB table %s in %s: check --table and the region",
+				o.name,
+				o.client.Options().Region,
+			),
+			Cause: err,
+		}
 	}
 	return table, err
 }
@@ -58,13 +65,21 @@ func (o *old) read(ctx context.Context) (kcl.Table, error) {
 func (o *old) stopped(ctx context.Context, t cli.Terminal, wait bool) error {
 	said := ""
 	if left := o.watch.Left(); left > 0 {
-		t.Note("watching table %s for %s: every lease has to be still", o.name, figures.Duration(left))
+		t.Note(
+			"watching table %s for %s: every lease has to be still",
+			o.name,
+			figures.Duration(left),
+		)
 	}
 	for {
 		running := o.watch.Running()
 		switch {
 		case len(running) > 0 && !wait:
-			return fmt.Errorf("workers of the KCL run: %s; stop them first, or give --watch to wait for their end", kcl.RunningText(running))
+			return fmt.Errorf(
+				"workers of the KCL run: %s; stop them first, or give --watch to wait for their "+
+					"end",
+				kcl.RunningText(running),
+			)
 		case len(running) == 0 && o.watch.Left() == 0:
 			return nil
 		}
@@ -100,7 +115,11 @@ func (o *old) unchanged(ctx context.Context) error {
 		return err
 	}
 	if what, changed := o.watch.Changed(now); changed {
-		return fmt.Errorf("a worker of the KCL has started: %s has changed since the plan was made; stop it and run the command again", what)
+		return fmt.Errorf(
+			"a worker of the KCL has started: %s has changed since the plan was made; stop it "+
+				"and run the command again",
+			what,
+		)
 	}
 	return nil
 }

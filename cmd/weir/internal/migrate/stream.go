@@ -29,7 +29,13 @@ const (
 )
 
 // readCheckpoints reads the record at each checkpoint, once for each shard.
-func readCheckpoints(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, want []change.Wanted) map[lease.Key]kcl.Seen {
+func readCheckpoints(
+	ctx context.Context,
+	t cli.Terminal,
+	client *kinesis.Client,
+	name string,
+	want []change.Wanted,
+) map[lease.Key]kcl.Seen {
 	var (
 		mu    sync.Mutex
 		asked sync.WaitGroup
@@ -57,7 +63,12 @@ func readCheckpoints(ctx context.Context, t cli.Terminal, client *kinesis.Client
 	return seen
 }
 
-func readCheckpoint(ctx context.Context, client *kinesis.Client, name string, l lease.Lease) kcl.Seen {
+func readCheckpoint(
+	ctx context.Context,
+	client *kinesis.Client,
+	name string,
+	l lease.Lease,
+) kcl.Seen {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	at, err := shard.Before(l.Position.SequenceNumber())
@@ -78,11 +89,22 @@ func readCheckpoint(ctx context.Context, client *kinesis.Client, name string, l 
 	if err != nil {
 		return kcl.Seen{Failed: explain.Error(err)}
 	}
-	return kcl.Seen{Expired: oldest != nil && shard.CompareSequence(aws.ToString(oldest.SequenceNumber), l.Position.SequenceNumber()) > 0}
+	return kcl.Seen{
+		Expired: oldest != nil &&
+			shard.CompareSequence(
+				aws.ToString(oldest.SequenceNumber),
+				l.Position.SequenceNumber(),
+			) > 0,
+	}
 }
 
 // firstRecord reads the first record at a position, nil if a read returns none.
-func firstRecord(ctx context.Context, client *kinesis.Client, name, id string, at shard.Position) (*types.Record, error) {
+func firstRecord(
+	ctx context.Context,
+	client *kinesis.Client,
+	name, id string,
+	at shard.Position,
+) (*types.Record, error) {
 	in := shardlag.IteratorAt(at)
 	in.StreamName, in.StreamARN = awsconf.NameOrARN(name)
 	in.ShardId = aws.String(id)
@@ -90,7 +112,14 @@ func firstRecord(ctx context.Context, client *kinesis.Client, name, id string, a
 	if err != nil {
 		return nil, err
 	}
-	page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator, StreamARN: in.StreamARN, Limit: aws.Int32(1)})
+	page, err := client.GetRecords(
+		ctx,
+		&kinesis.GetRecordsInput{
+			ShardIterator: it.ShardIterator,
+			StreamARN:     in.StreamARN,
+			Limit:         aws.Int32(1),
+		},
+	)
 	if err != nil || len(page.Records) == 0 {
 		return nil, err
 	}

@@ -75,7 +75,11 @@ func (o *kclOptions) there(ctx context.Context, t cli.Terminal) error {
 func (o *kclOptions) streamsOf(table kcl.Table) ([]string, error) {
 	if len(o.streams) > 0 {
 		if kcl.StreamsOf(table) == nil && len(o.streams) > 1 {
-			return nil, cli.Usagef("table %s is about one stream: give one --stream, not %d", o.table, len(o.streams))
+			return nil, cli.Usagef(
+				"table %s is about one stream: give one --stream, not %d",
+				o.table,
+				len(o.streams),
+			)
 		}
 		return o.streams, nil
 	}
@@ -94,7 +98,11 @@ func nameIn(stream string) string {
 }
 
 // pinLatest sets where leases at LATEST begin, by the clock of the service.
-func (o *kclOptions) pinLatest(ctx context.Context, service *kinesis.Client, streams []string) error {
+func (o *kclOptions) pinLatest(
+	ctx context.Context,
+	service *kinesis.Client,
+	streams []string,
+) error {
 	if !o.starts.Latest.IsZero() {
 		return nil
 	}
@@ -108,13 +116,25 @@ func (o *kclOptions) pinLatest(ctx context.Context, service *kinesis.Client, str
 
 // bothStopped returns when no worker of either side runs. With --watch it first pauses the
 // application, so that workers of weir may wait, and then waits for the KCL's.
-func (o *kclOptions) bothStopped(ctx context.Context, t cli.Terminal, store stores.Store, table *old) error {
+func (o *kclOptions) bothStopped(
+	ctx context.Context,
+	t cli.Terminal,
+	store stores.Store,
+	table *old,
+) error {
 	view, err := store.ReadApp(ctx, o.app)
 	if err != nil {
 		return err
 	}
 	if !o.watch {
-		err := target.RefuseWhileRunning(ctx, t, store, o.app, view, (&target.WatchFlag{}).UntilDead(view))
+		err := target.RefuseWhileRunning(
+			ctx,
+			t,
+			store,
+			o.app,
+			view,
+			(&target.WatchFlag{}).UntilDead(view),
+		)
 		if err != nil {
 			return fmt.Errorf("%w, or give --watch, which lets them wait", err)
 		}
@@ -122,13 +142,21 @@ func (o *kclOptions) bothStopped(ctx context.Context, t cli.Terminal, store stor
 	}
 	for _, l := range view.Leases {
 		if l.Owner != "" {
-			return fmt.Errorf("application %s has a lease of %s already: stop its workers, start them again after this command has begun", o.app, l.Key)
+			return fmt.Errorf(
+				"application %s has a lease of %s already: stop its workers, start them again "+
+					"after this command has begun",
+				o.app,
+				l.Key,
+			)
 		}
 	}
 	if _, err := operate.SetPause(ctx, store, o.app, view, "", true); err != nil {
 		return failed(store.Explain(err))
 	}
-	t.Note("application %s is paused until its leases are there; its workers may be started now", o.app)
+	t.Note(
+		"application %s is paused until its leases are there; its workers may be started now",
+		o.app,
+	)
 	if err := table.stopped(ctx, t, true); err != nil {
 		return fmt.Errorf("%w; application %s stays paused: run the command again", err, o.app)
 	}
@@ -136,7 +164,13 @@ func (o *kclOptions) bothStopped(ctx context.Context, t cli.Terminal, store stor
 }
 
 // plan plans all streams, and compares the plan with the streams.
-func (o *kclOptions) plan(ctx context.Context, t cli.Terminal, service *kinesis.Client, table kcl.Table, streams []string) (all kcl.Plan, err error) {
+func (o *kclOptions) plan(
+	ctx context.Context,
+	t cli.Terminal,
+	service *kinesis.Client,
+	table kcl.Table,
+	streams []string,
+) (all kcl.Plan, err error) {
 	for _, stream := range streams {
 		name := nameIn(stream)
 		chosen := stream
@@ -152,7 +186,11 @@ func (o *kclOptions) plan(ctx context.Context, t cli.Terminal, service *kinesis.
 			return all, explainStream(name, err)
 		}
 		if about.Denied != nil {
-			t.Note("when stream %s was created stays unknown: %s", name, explain.Error(about.Denied))
+			t.Note(
+				"when stream %s was created stays unknown: %s",
+				name,
+				explain.Error(about.Denied),
+			)
 		}
 		plan, err := kcl.There(found, about.Stream, o.starts)
 		if err != nil {
@@ -179,7 +217,15 @@ func (r *report) plan(steps []change.Step, table kcl.Table, streams []string) {
 		}
 	}
 	for _, s := range steps {
-		info := stepInfo{Stream: s.Stream, Shard: s.Shard, Was: was[s.Key], Have: s.From.String(), To: s.To.String(), Why: s.Why, State: "planned"}
+		info := stepInfo{
+			Stream: s.Stream,
+			Shard:  s.Shard,
+			Was:    was[s.Key],
+			Have:   s.From.String(),
+			To:     s.To.String(),
+			Why:    s.Why,
+			State:  "planned",
+		}
 		if len(s.Actions) == 0 {
 			info.State = string(operate.Unchanged)
 		}
@@ -188,7 +234,15 @@ func (r *report) plan(steps []change.Step, table kcl.Table, streams []string) {
 }
 
 // carryOut shows the plan, carries it out with --yes, and verifies the result.
-func (o *kclOptions) carryOut(ctx context.Context, t cli.Terminal, store stores.Store, table *old, r *report, steps []change.Step, want []change.Wanted) error {
+func (o *kclOptions) carryOut(
+	ctx context.Context,
+	t cli.Terminal,
+	store stores.Store,
+	table *old,
+	r *report,
+	steps []change.Step,
+	want []change.Wanted,
+) error {
 	if o.out == cli.FormatText {
 		if err := r.write(t.Out); err != nil {
 			return err
@@ -196,7 +250,8 @@ func (o *kclOptions) carryOut(ctx context.Context, t cli.Terminal, store stores.
 	}
 	todo := r.count("planned")
 	if !o.yes {
-		return o.end(t, r, fmt.Sprintf("%s would be written; nothing was changed. Add --yes to do so.", leases(todo)))
+		return o.end(t, r, leases(todo)+
+			" would be written; nothing was changed. Add --yes to do so.")
 	}
 	if err := table.unchanged(ctx); err != nil {
 		return failed(err)
@@ -208,12 +263,43 @@ func (o *kclOptions) carryOut(ctx context.Context, t cli.Terminal, store stores.
 		r.Steps[i].State = string(out.State[s.Key])
 	}
 	if out.Left > 0 {
-		err := fmt.Errorf("%d of %d leases were written, and the others changed meanwhile: run the command again", out.Done, todo)
+		err := fmt.Errorf(
+			"%d of %d leases were written, and the others changed meanwhile: run the command again",
+			out.Done,
+			todo,
+		)
 		if out.Err != nil {
-			err = fmt.Errorf("%d of %d leases were written, then: %w; run the command again for the rest", out.Done, todo, store.Explain(out.Err))
+			err = fmt.Errorf(
+				"%d of %d leases were written, then: %w; run the command again for the rest",
+				out.Done,
+				todo,
+				store.Explain(out.Err),
+			)
 		}
 		return errors.Join(err, o.encode(t, r))
 	}
+	if err := o.verify(ctx, store, table, want); err != nil {
+		return err
+	}
+	r.Verified = true
+	return o.end(
+		t,
+		r,
+		fmt.Sprintf(
+			"%s written and read again, %d were there already. Application %s continues where "+
+				"the KCL stopped.",
+			leases(out.Done),
+			len(steps)-todo,
+			o.app,
+		),
+	)
+}
+
+// verify compares the store with the plan, and looks at the table once more. With --watch it then
+// ends the pause of the application.
+func (o *kclOptions) verify(
+	ctx context.Context, store stores.Store, table *old, want []change.Wanted,
+) error {
 	view, err := store.ReadApp(ctx, o.app)
 	if err != nil {
 		return fmt.Errorf("the leases were written, but could not be read again: %w", err)
@@ -221,17 +307,23 @@ func (o *kclOptions) carryOut(ctx context.Context, t cli.Terminal, store stores.
 	if found := kcl.Differences(want, view); len(found) > 0 {
 		return fmt.Errorf("the leases were written, but %s; run the command again", cli.List(found))
 	}
-	r.Verified = true
 	if err := table.unchanged(ctx); err != nil {
-		return fmt.Errorf("the leases were written, but %w; until then start no worker of application %s", err, o.app)
+		return fmt.Errorf(
+			"the leases were written, but %w; until then start no worker of application %s",
+			err,
+			o.app,
+		)
 	}
 	if o.watch {
 		if _, err := operate.SetPause(ctx, store, o.app, view, "", false); err != nil {
-			return fmt.Errorf("the leases were written, but application %s stays paused: %w", o.app, store.Explain(err))
+			return fmt.Errorf(
+				"the leases were written, but application %s stays paused: %w",
+				o.app,
+				store.Explain(err),
+			)
 		}
 	}
-	return o.end(t, r, fmt.Sprintf("%s written and read again, %d were there already. Application %s continues where the KCL stopped.",
-		leases(out.Done), len(steps)-todo, o.app))
+	return nil
 }
 
 // end prints the end of the report.

@@ -51,11 +51,30 @@ func orders(t *testing.T) (endpoint string, plain []string, packed string) {
 func TestThereFromTheKCL(t *testing.T) {
 	t.Parallel()
 	endpoint, _, packed := orders(t)
-	d, dynamo := table(t,
-		kclLease(shard0, "SHARD_END", 0, ""), kclLease(shard1, packed, 1, ""), kclLease(shard2, "TRIM_HORIZON", 0, ""), kclLease(shard3, "LATEST", 0, ""),
-		item{"leaseKey": s("Migration3.0"), "entityType": s("CLIENT_VERSION_MIGRATION")})
+	d, dynamo := table(
+		t,
+		kclLease(
+			shard0,
+			"SHARD_END",
+			0,
+			"",
+		),
+		kclLease(shard1, packed, 1, ""),
+		kclLease(shard2, "TRIM_HORIZON", 0, ""),
+		kclLease(shard3, "LATEST", 0, ""),
+		item{"leaseKey": s("Migration3.0"), "entityType": s("CLIENT_VERSION_MIGRATION")},
+	)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "weir.db")
-	args := []string{"migrate", "kcl", endpoint, dynamo, "--table=billing", "--stream=orders", "--to=" + store, "--app=billing"}
+	args := []string{
+		"migrate",
+		"kcl",
+		endpoint,
+		dynamo,
+		"--table=billing",
+		"--stream=orders",
+		"--to=" + store,
+		"--app=billing",
+	}
 
 	plan := clitest.MustRun(t, "", args...)
 	for _, want := range []string{"Stream orders\nSHARD         KCL", "\n000000000000  SHARD_END", "TRIM_HORIZON     oldest", "/1", "+2", "LATEST: no record was", "Add --yes"} {
@@ -68,7 +87,10 @@ func TestThereFromTheKCL(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if list := clitest.MustRun(t, "", "group", "list", "--store="+store); strings.Contains(list, "billing") {
+	if list := clitest.MustRun(t, "", "group", "list", "--store="+store); strings.Contains(
+		list,
+		"billing",
+	) {
 		t.Errorf("the plan alone has written: %s", list)
 	}
 
@@ -82,20 +104,41 @@ func TestThereFromTheKCL(t *testing.T) {
 	}
 
 	// A worker reads the last user record of the aggregate and everything after it.
-	worker := clitest.Start(t, "", "consume", endpoint, "--stream=orders", "--app=billing", "--store="+store)
+	worker := clitest.Start(
+		t,
+		"",
+		"consume",
+		endpoint,
+		"--stream=orders",
+		"--app=billing",
+		"--store="+store,
+	)
 	worker.Out.Await(t, "two records", func(s string) bool { return strings.Count(s, "\n") >= 2 })
 	clitest.Stop(t, worker)
-	if got := worker.Out.String(); !strings.Contains(got, "four") || !strings.Contains(got, "five") || strings.Contains(got, "three") || strings.Contains(got, "one") {
+	if got := worker.Out.String(); !strings.Contains(got, "four") ||
+		!strings.Contains(got, "five") ||
+		strings.Contains(got, "three") ||
+		strings.Contains(got, "one") {
 		t.Errorf("the worker has read %s", got)
 	}
 
 	// Newer progress stays unless it is to be replaced.
-	if _, said := clitest.MustExit(t, cli.ExitFailed, append(args, "--yes")...); !strings.Contains(said, "the application is ahead in 1 of these shards already") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, append(args, "--yes")...); !strings.Contains(
+		said,
+		"the application is ahead in 1 of these shards already",
+	) {
 		t.Errorf("newer progress: %s", said)
 	}
 	clitest.MustRun(t, "", append(args, "--yes", "--replace")...)
-	d.set(shard1, "checkpoint", s("49590338271490256608559692538361571095921575989136588898000000000000"))
-	if _, said := clitest.MustExit(t, cli.ExitFailed, append(args, "--yes", "--replace")...); !strings.Contains(said, "checkpoint") {
+	d.set(
+		shard1,
+		"checkpoint",
+		s("49590338271490256608559692538361571095921575989136588898000000000000"),
+	)
+	if _, said := clitest.MustExit(t, cli.ExitFailed, append(args, "--yes", "--replace")...); !strings.Contains(
+		said,
+		"checkpoint",
+	) {
 		t.Errorf("an unknown number: %s", said)
 	}
 }
@@ -103,7 +146,11 @@ func TestThereFromTheKCL(t *testing.T) {
 func TestThereRefusesWhileTheKCLRuns(t *testing.T) {
 	t.Parallel()
 	endpoint, plain, _ := orders(t)
-	d, dynamo := table(t, kclLease(shard0, "SHARD_END", 0, ""), kclLease(shard1, plain[0], 0, "worker-7"))
+	d, dynamo := table(
+		t,
+		kclLease(shard0, "SHARD_END", 0, ""),
+		kclLease(shard1, plain[0], 0, "worker-7"),
+	)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -118,15 +165,41 @@ func TestThereRefusesWhileTheKCLRuns(t *testing.T) {
 		}
 	}()
 	store := "--to=sqlite:" + filepath.Join(t.TempDir(), "weir.db")
-	args := []string{"migrate", "kcl", endpoint, dynamo, "--table=billing", "--stream=orders", store, "--app=billing", "--yes", "--failover=1s"}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, args...); !strings.Contains(said, "workers of the KCL run: worker-7 (has lease "+shard1+"); stop them first") {
+	args := []string{
+		"migrate",
+		"kcl",
+		endpoint,
+		dynamo,
+		"--table=billing",
+		"--stream=orders",
+		store,
+		"--app=billing",
+		"--yes",
+		"--failover=1s",
+	}
+	if _, said := clitest.MustExit(t, cli.ExitFailed, args...); !strings.Contains(
+		said,
+		"workers of the KCL run: worker-7 (has lease "+shard1+"); stop them first",
+	) {
 		t.Errorf("it says %s", said)
 	}
 
 	// With --watch the application waits, and begins when the old side is still.
 	watcher := clitest.Start(t, "", append(args, "--watch")...)
-	watcher.Err.Await(t, "waits", func(s string) bool { return strings.Contains(s, "waiting for the end of worker-7") })
-	worker := clitest.Start(t, "", "consume", endpoint, "--stream=orders", "--app=billing", strings.Replace(store, "--to", "--store", 1))
+	watcher.Err.Await(
+		t,
+		"waits",
+		func(s string) bool { return strings.Contains(s, "waiting for the end of worker-7") },
+	)
+	worker := clitest.Start(
+		t,
+		"",
+		"consume",
+		endpoint,
+		"--stream=orders",
+		"--app=billing",
+		strings.Replace(store, "--to", "--store", 1),
+	)
 	close(stop)
 	<-done
 	began := time.Now()
@@ -134,12 +207,19 @@ func TestThereRefusesWhileTheKCLRuns(t *testing.T) {
 		t.Fatalf("--watch ends with %d: %s", code, watcher.Err)
 	}
 	stopped := time.Since(began) // includes the failover time and the margin, 2 s
-	worker.Out.Await(t, "the records after the checkpoint", func(s string) bool { return strings.Contains(s, "five") })
+	worker.Out.Await(
+		t,
+		"the records after the checkpoint",
+		func(s string) bool { return strings.Contains(s, "five") },
+	)
 	if took := time.Since(began); took-stopped > 10*time.Second {
 		t.Errorf("the worker began %s after the proof", took-stopped)
 	}
 	clitest.Stop(t, worker)
-	if lines := worker.Out.Lines(); slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "one") }) {
+	if lines := worker.Out.Lines(); slices.ContainsFunc(
+		lines,
+		func(l string) bool { return strings.Contains(l, "one") },
+	) {
 		t.Errorf("a record before the checkpoint came: %q", lines)
 	}
 }
@@ -147,7 +227,11 @@ func TestThereRefusesWhileTheKCLRuns(t *testing.T) {
 func TestThereRefusesWrongInput(t *testing.T) {
 	t.Parallel()
 	endpoint, plain, _ := orders(t)
-	_, dynamo := table(t, kclLease(shard1, plain[0], 0, ""), kclLease(shard3, "AT_TIMESTAMP", 0, ""))
+	_, dynamo := table(
+		t,
+		kclLease(shard1, plain[0], 0, ""),
+		kclLease(shard3, "AT_TIMESTAMP", 0, ""),
+	)
 	_, odd := table(t, item{"leaseKey": s(shard1), "leaseCounter": n(1)})
 	_, empty := table(t)
 	_, several := table(t, kclLease("123456789012:orders:1690000000:"+shard1, plain[0], 0, ""))
@@ -174,19 +258,34 @@ func TestThereRefusesWrongInput(t *testing.T) {
 		"a stream elsewhere": {[]string{several, "--table=billing", "--stream=clicks"}, cli.ExitFailed, "clicks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, said := clitest.MustExit(t, c.code, slices.Concat(base, c.args)...); !strings.Contains(said, c.want) {
+			if _, said := clitest.MustExit(t, c.code, slices.Concat(base, c.args)...); !strings.Contains(
+				said,
+				c.want,
+			) {
 				t.Errorf("it says %s, want %q", said, c.want)
 			}
 		})
 	}
 	t.Run("several streams need no name", func(t *testing.T) {
-		out := clitest.Decode[report](t, clitest.MustRun(t, "", slices.Concat(base, []string{several, "--table=billing", "-o=json"})...))
+		out := clitest.Decode[report](
+			t,
+			clitest.MustRun(
+				t,
+				"",
+				slices.Concat(base, []string{several, "--table=billing", "-o=json"})...),
+		)
 		if len(out.Steps) != 4 || out.Steps[0].Stream != "orders" {
 			t.Errorf("%+v", out)
 		}
 	})
 	t.Run("with a time", func(t *testing.T) {
-		out := clitest.MustRun(t, "", slices.Concat(base, []string{dynamo, "--table=billing", "--stream=orders", "--at=oldest"})...)
+		out := clitest.MustRun(
+			t,
+			"",
+			slices.Concat(
+				base,
+				[]string{dynamo, "--table=billing", "--stream=orders", "--at=oldest"},
+			)...)
 		if !strings.Contains(out, "AT_TIMESTAMP   oldest") {
 			t.Errorf("the plan is %s", out)
 		}

@@ -26,10 +26,18 @@ func TestALeaseTableOfTheKCL(t *testing.T) {
 			}
 			write := func(id string, isNew bool, counter int64, at string) bool {
 				t.Helper()
-				ok, err := leasetable.Write(t.Context(), client, "billing", kcl.Write{New: isNew, Lease: kcl.Lease{
-					Key: id, Shard: id, Counter: counter, At: kcl.Checkpoint{Value: at, Sub: 1}, Range: &shard.HashRange{End: shard.MaxHashKey},
-					Parents: []string{strings.Repeat("p", 200), strings.Repeat("q", 200)}, Children: []string{"c"},
-				}})
+				ok, err := leasetable.Write(
+					t.Context(),
+					client,
+					"billing",
+					kcl.Write{New: isNew, Lease: kcl.Lease{
+						Key: id, Shard: id, Counter: counter, At: kcl.Checkpoint{Value: at, Sub: 1}, Range: &shard.HashRange{End: shard.MaxHashKey},
+						Parents: []string{
+							strings.Repeat("p", 200),
+							strings.Repeat("q", 200),
+						}, Children: []string{"c"},
+					}},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +61,11 @@ func TestALeaseTableOfTheKCL(t *testing.T) {
 			if err != nil || len(table.Leases) != leases {
 				t.Fatalf("%d leases, %v", len(table.Leases), err)
 			}
-			if l := table.Leases[0]; l.Counter != 2 || l.At != (kcl.Checkpoint{Value: "19", Sub: 1}) || len(l.Parents) != 2 || l.Range == nil || l.Worker() != "" {
+			if l := table.Leases[0]; l.Counter != 2 ||
+				l.At != (kcl.Checkpoint{Value: "19", Sub: 1}) ||
+				len(l.Parents) != 2 ||
+				l.Range == nil ||
+				l.Worker() != "" {
 				t.Errorf("read as %+v", l)
 			}
 		})

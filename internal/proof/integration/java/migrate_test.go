@@ -39,8 +39,12 @@ func newMover(t *testing.T, srv *kinesistest.Server, dynamo *servers.Server, tab
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	m.env = []string{"AWS_CA_BUNDLE=" + servers.CAFile(t, srv.CACertPEM()), "AWS_REGION=" + servers.Region,
-		"AWS_ACCESS_KEY_ID=" + servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + servers.SecretAccessKey}
+	m.env = []string{
+		"AWS_CA_BUNDLE=" + servers.CAFile(t, srv.CACertPEM()),
+		"AWS_REGION=" + servers.Region,
+		"AWS_ACCESS_KEY_ID=" + servers.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY=" + servers.SecretAccessKey,
+	}
 	m.flags = []string{"--endpoint=" + srv.URL(), "--dynamodb-endpoint=" + dynamo.URL}
 	return m
 }
@@ -54,7 +58,20 @@ func (m mover) command(t *testing.T, args ...string) *exec.Cmd {
 
 func (m mover) migrate(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
-	all := append([]string{"migrate", "kcl", "--table", m.table, "--app", "billing", "--stream", "orders", "--failover", "5s"}, args...)
+	all := append(
+		[]string{
+			"migrate",
+			"kcl",
+			"--table",
+			m.table,
+			"--app",
+			"billing",
+			"--stream",
+			"orders",
+			"--failover",
+			"5s",
+		},
+		args...)
 	said, err := m.command(t, all...).CombinedOutput()
 	t.Logf("weir %s\n%s", strings.Join(all, " "), said)
 	return string(said), err
@@ -123,7 +140,14 @@ func (m mover) read(t *testing.T, n int) (all []string) {
 	t.Helper()
 	var out, problems bytes.Buffer
 	var mu sync.Mutex
-	cmd := m.command(t, "consume", "--stream=orders", "--app=billing", "--store=dynamodb:weir", "-o=json")
+	cmd := m.command(
+		t,
+		"consume",
+		"--stream=orders",
+		"--app=billing",
+		"--store=dynamodb:weir",
+		"-o=json",
+	)
 	cmd.Stdout, cmd.Stderr = locked{&mu, &out}, &problems
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -166,7 +190,14 @@ func same(t *testing.T, who string, got, want []string) {
 	t.Helper()
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if !slices.Equal(got, want) {
-		t.Errorf("%s has read %d records, want %d:\n%.2000q\n%.2000q", who, len(got), len(want), got, want)
+		t.Errorf(
+			"%s has read %d records, want %d:\n%.2000q\n%.2000q",
+			who,
+			len(got),
+			len(want),
+			got,
+			want,
+		)
 	}
 }
 
@@ -185,7 +216,15 @@ func (h *heard) data() (all []string) {
 // of the aggregates that are the last records before each move.
 func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	longform.Only(t)
-	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, NoLimits: true, StateDelay: 300 * time.Millisecond})
+	srv := kinesistest.NewServer(
+		t,
+		kinesistest.Config{
+			Region:     servers.Region,
+			TLS:        true,
+			NoLimits:   true,
+			StateDelay: 300 * time.Millisecond,
+		},
+	)
 	srv.CreateStream("orders", 2)
 	dynamo := servers.DynamoDBLocal(t)
 	const table = "billing-polling"
@@ -198,7 +237,8 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	h, stop := startKCLOn(t, srv, dynamo, "polling")
 	h.await(t, "first records", func() bool { return h.total >= len(first) })
 	settled(t, srv, dynamo, table)
-	if said, err := m.migrate(t, "--to=dynamodb:weir", "--yes"); err == nil || !strings.Contains(said, "workers of the KCL run: ") {
+	if said, err := m.migrate(t, "--to=dynamodb:weir", "--yes"); err == nil ||
+		!strings.Contains(said, "workers of the KCL run: ") {
 		t.Errorf("while the KCL runs: %v", err)
 	}
 	stop()
