@@ -26,6 +26,9 @@ type dynamo struct {
 	mu     sync.Mutex
 	items  map[string]item
 	absent bool // until the table is made
+	// onScan is called with the lock held, before each scan, with the number of scans before it
+	onScan func(scans int, items map[string]item)
+	scans  int
 	// beforeWrite is called with the lock held, before each write
 	beforeWrite func(items map[string]item)
 }
@@ -137,6 +140,12 @@ func (d *dynamo) write(operation string, in map[string]json.RawMessage) (int, st
 func (d *dynamo) scan(in map[string]json.RawMessage) string {
 	var after struct{ LeaseKey struct{ S string } }
 	_ = json.Unmarshal(in["ExclusiveStartKey"], &after) // the first page has none
+	if after.LeaseKey.S == "" {
+		if d.onScan != nil {
+			d.onScan(d.scans, d.items)
+		}
+		d.scans++
+	}
 	out := map[string]any{}
 	var page []item
 	for _, key := range slices.Sorted(maps.Keys(d.items)) {

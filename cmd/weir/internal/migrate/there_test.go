@@ -291,3 +291,37 @@ func TestThereRefusesWrongInput(t *testing.T) {
 		}
 	})
 }
+
+// The counters are read again right before the write, and once after it.
+func TestThereLooksAgainAtTheCounters(t *testing.T) {
+	t.Parallel()
+	endpoint, plain, _ := orders(t)
+	for name, c := range map[string]struct {
+		scan    int // before which a worker takes a lease
+		want    string
+		written bool
+	}{
+		"before the write": {1, "nothing was changed: a worker of the KCL has started: lease " +
+			shard1 + " of worker late has changed", false},
+		"after the write": {2, "the leases were written, but a worker of the KCL has started", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, dynamo := table(t, kclLease(shard1, plain[0], 0, ""), kclLease(shard3, "LATEST", 0, ""))
+			d.onScan = func(scans int, items map[string]item) {
+				if scans == c.scan {
+					items[shard1]["leaseCounter"], items[shard1]["leaseOwner"] = n(13), s("late")
+				}
+			}
+			store := "sqlite:" + filepath.Join(t.TempDir(), "weir.db")
+			_, said := clitest.MustExit(t, cli.ExitFailed, "migrate", "kcl", endpoint, dynamo,
+				"--table=billing", "--stream=orders", "--app=billing", "--to="+store, "--yes")
+			if !strings.Contains(said, c.want) {
+				t.Errorf("it says %s, want %q", said, c.want)
+			}
+			list := clitest.MustRun(t, "", "group", "list", "--store="+store)
+			if strings.Contains(list, "billing") != c.written {
+				t.Errorf("the store has %s", list)
+			}
+		})
+	}
+}
