@@ -59,8 +59,10 @@ needs no account and no network.`,
 		}
 	}
 	in("try", demo.Command(t), local.Command(t))
-	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t), fanout.Command(t))
-	in("app", group.Command(t), migrate.Command(t), dashboard.Command(t), exporter.Command(t), doctor.Command(t), dead.Command(t), stores.Command(t))
+	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t),
+		fanout.Command(t), bench.Command(t))
+	in("app", group.Command(t), migrate.Command(t), dashboard.Command(t), exporter.Command(t),
+		doctor.Command(t), dead.Command(t), stores.Command(t))
 	root.AddCommand(cli.VersionCommand(t), demo.WorkerCommand(t))
 	cli.Finish(root, t)
 	return root

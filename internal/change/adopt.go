@@ -60,7 +60,7 @@ func Adopt(wanted []Wanted, v lease.View, replace bool) ([]Step, error) {
 	}
 	if newer > 0 && !replace {
 		return nil, fmt.Errorf(
-			"the application is ahead in %d of these shards already, at %s of %s instead of %s: " +
+			"the application is ahead in %d of these shards already, at %s of %s instead of %s: "+
 				"give --replace to move it back, which repeats records, or use another --app",
 			newer,
 			example.From,
