@@ -57,6 +57,7 @@ func Textf(w io.Writer, format string, args ...any) error {
 	return err
 }
 
+// Plural returns one if n is 1, and many otherwise.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -10,6 +10,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/shard"
 )
@@ -175,7 +176,7 @@ func (p picture) paint(worker, text string) string {
 func workerLines(p picture) []string {
 	lines := []string{dim.Render("   workers")}
 	for _, w := range p.workers {
-		mark, state := "●", fmt.Sprintf("%d %s", w.leases, plural(w.leases, "shard", "shards"))
+		mark, state := "●", fmt.Sprintf("%d %s", w.leases, cli.Plural(w.leases, "shard", "shards"))
 		switch w.life {
 		case killed:
 			mark, state = "✗", "killed"
@@ -250,11 +251,4 @@ func totals(p picture, width int) string {
 	cells := max(5, width-lipgloss.Width(text)-6)
 	full := int(done * float64(cells))
 	return text + good.Render(strings.Repeat("━", full)) + dim.Render(strings.Repeat("━", cells-full)) + fmt.Sprintf(" %3.0f%%", math.Floor(100*done))
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
@@ -179,7 +180,7 @@ func (p *patient) workers() {
 		switch {
 		case w.Ended && known && before.Ended && named[w.Session] > 0 && p.running > 0:
 			p.alike(Warning, "ended-session", "worker", name, "find out why its leases are not assigned: see the other findings, or \"weir group plan\"", "their sessions have ended, and they still own leases",
-				"worker %s (session %s) has ended, and %s still assigned to it after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), figures.Duration(p.Apart))
+				"worker %s (session %s) has ended, and %s still assigned to it after %v", name, w.Session, count(named[w.Session], "lease")+cli.Plural(named[w.Session], " is", " are"), figures.Duration(p.Apart))
 		case w.Ended || !known || p.beats(w):
 		case p.Apart < timesOf(w).Failover || p.unseen(w):
 			p.silent(w, name)
@@ -228,7 +229,7 @@ func (p *patient) given() {
 	if len(free) == 0 || p.running == 0 {
 		return
 	}
-	example := fmt.Sprintf("%s without an owner, %s among them", count(len(free), "lease")+plural(len(free), " is", " are"), free[0].Key)
+	example := fmt.Sprintf("%s without an owner, %s among them", count(len(free), "lease")+cli.Plural(len(free), " is", " are"), free[0].Key)
 	switch {
 	case p.taking == 0:
 		p.found(Error, "no-taker", p.App, "end a drain with \"weir group drain --off WORKER\", or start workers",
@@ -396,7 +397,7 @@ func (p *patient) blocked() {
 		}
 	}
 	for k, n := range parents {
-		children := count(n, "shard") + plural(n, " waits", " wait")
+		children := count(n, "shard") + cli.Plural(n, " waits", " wait")
 		l, there := p.second[k]
 		switch {
 		case !there:
@@ -414,14 +415,7 @@ func (p *patient) blocked() {
 	}
 }
 
-func count(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
+func count(n int, one string) string { return fmt.Sprintf("%d %s", n, cli.Plural(n, one, one+"s")) }
 
 // rough formats a duration with low precision.
 func rough(d time.Duration) string {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -30,7 +31,7 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 	}
 	fails := fmt.Sprintf("the handler of worker %s fails %s for %s, %s until now%s", name, at, rough(t.For), count(f.Attempts, "call"), why)
 	if f.GivenUp > 0 && t.State != lease.GaveUp {
-		fails += fmt.Sprintf("; %s of the shard %s dead-lettered recently", count(f.GivenUp, "record"), plural(f.GivenUp, "was", "were"))
+		fails += fmt.Sprintf("; %s of the shard %s dead-lettered recently", count(f.GivenUp, "record"), cli.Plural(f.GivenUp, "was", "were"))
 	}
 	switch {
 	case t.State == lease.GaveUp:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -92,7 +93,7 @@ func (p *patient) born(s Stream, leases []lease.Lease) {
 	}
 	if len(old) > 0 {
 		p.found(Error, "stream-recreated", s.Name, "\"weir group reset --stream "+s.Name+" --to oldest\", if the leader does not do so by itself",
-			"stream %s was recreated at %s, and %s to one that was created at %s", s.Name, date(s.Born), count(len(old), "lease")+plural(len(old), " belongs", " belong"), date(old[0].Born))
+			"stream %s was recreated at %s, and %s to one that was created at %s", s.Name, date(s.Born), count(len(old), "lease")+cli.Plural(len(old), " belongs", " belong"), date(old[0].Born))
 	}
 }
 
@@ -128,7 +129,7 @@ func (p *patient) unlisted(s Stream) {
 	}
 	if len(without) > 0 {
 		p.found(Warning, "shard-without-lease", s.Name, "nothing: the leader repairs it with its next listing (ListInterval); if this does not change, no worker has the stream in its settings, or the listing fails: look at the leader's log",
-			"%s of stream %s %s no lease, %s among them", count(len(without), "shard"), s.Name, plural(len(without), "has", "have"), without[0].ID)
+			"%s of stream %s %s no lease, %s among them", count(len(without), "shard"), s.Name, cli.Plural(len(without), "has", "have"), without[0].ID)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -90,7 +91,7 @@ func (p *patient) outOfReach() {
 	p.unreachable = true
 	say := ""
 	if n := p.complaining(); n > 0 {
-		say = fmt.Sprintf("; %s too", count(n, "worker")+plural(n, " says so,", " say so,"))
+		say = fmt.Sprintf("; %s too", count(n, "worker")+cli.Plural(n, " says so,", " say so,"))
 	}
 	p.found(Error, "service-unreachable", p.App, "check the endpoint, the region, the network and the service; workers with the same settings cannot read either, and continue as soon as the service answers",
 		"none of %s and %s can be described: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
