@@ -281,7 +281,7 @@ func underfoot(t *testing.T, p Place) {
 		handle(t, h, batch(1, 1, 3), nil)
 		exec(t, db, change)
 		err := h.Handle(t.Context(), batch(1, 4, 5))
-		if !errors.Is(err, sqlsink.ErrSetBack) || !strings.Contains(fmt.Sprintf("%T", err), "stop") {
+		if !errors.Is(err, sqlsink.ErrSetBack) || fmt.Sprintf("%T", err) != fmt.Sprintf("%T", weir.Stop(nil)) {
 			t.Errorf("%s: %v, want one that ends Run", name, err)
 		}
 		if n := len(effects(t, db)); n != 3 {
