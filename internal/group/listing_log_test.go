@@ -1,0 +1,48 @@
+package group
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Failed listings are logged once while the known shards are read. For a stream without leases
+// nothing is read, so the error is repeated, at most once in each of the longest pauses.
+func TestFailedListingsAreLogged(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		known    bool
+		text     string
+		failures int
+		lines    int
+	}{
+		{"the stream has leases", true, "its known shards are read as before", 20, 1},
+		{"no lease: the first failure", false, "nothing of it is read", 1, 1},
+		{"no lease: pauses are still short", false, "nothing of it is read", 5, 1},
+		{"no lease: it lasts", false, "nothing of it is read", 8, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			s := &listings{streams: map[string]*listed{"s": {}}, known: map[string]bool{"s": tt.known}}
+			cfg := Config{
+				Host: new(HostFuncs), Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Times: lease.Times{Beat: time.Second}, ListInterval: time.Minute,
+			}
+			for range tt.failures {
+				// A listing may be made as for a new stream although the stream has leases, as when
+				// it may have been created again.
+				if err := s.take(result{stream: "s", err: errors.New("denied"), fresh: true}, cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if lines := strings.Count(log.String(), tt.text); lines != tt.lines || strings.Count(log.String(), "\n") != tt.lines {
+				t.Errorf("%d lines, want %d:\n%s", lines, tt.lines, log.String())
+			}
+		})
+	}
+}
