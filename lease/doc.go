@@ -33,9 +33,11 @@
 // # Moving a lease
 //
 //	free, or its session has ended   Assign: at once
-//	its session lives                Handoff: the request is stored; the owner drains, saves, and releases to the heir
-//	the handoff takes too long       Revoke: the lease has no owner, but stores the session that it was taken from, until
-//	                                 that session acknowledges (or the failover time has passed); only then Assign
+//	its session lives                Handoff: the request is stored; the owner drains, saves, and
+//	                                 releases to the heir
+//	the handoff takes too long       Revoke: the lease has no owner, but stores the session that it
+//	                                 was taken from, until that session acknowledges (or the
+//	                                 failover time has passed); only then Assign
 //
 // Each step is one write on the condition that the epoch is unchanged. The rows show an unfinished
 // move. If the leader dies, the next leader finishes the move. Two workers may both believe for a

@@ -27,8 +27,8 @@ type Return struct {
 	Notes  []string
 }
 
-// Back plans the way from weir to the KCL for one stream. The leases are those of the stream in
-// weir's store, and have is what the table has of it.
+// Back plans the way from weir to the KCL for one stream. The leases come from weir's store. have
+// are the items of the stream in the KCL's table.
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
