@@ -41,7 +41,7 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 		Reuse: o.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
 		RetryMin: o.RetryMin, RetryMax: o.RetryMax, GiveUp: o.GiveUp.policy(), SuspectAfter: o.SuspectAfter,
 		Expired: source.IfExpired(o.Expired), FanOut: o.Reading == FanOut,
-		BeatInterval: o.BeatInterval, FailoverAfter: o.FailoverAfter, ListInterval: o.ListInterval, IdleInterval: o.IdleInterval,
+		Times: o.times(), ListInterval: o.ListInterval, IdleInterval: o.IdleInterval,
 	}
 	if p := &o.Parallel; p.on() {
 		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.Span, Bytes: p.SpanBytes, Age: p.SpanAge}
@@ -51,11 +51,11 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 	}
 	return run.Config{
 		Config: of, Client: c.client, Store: c.store, Off: c.off,
-		Times: o.times(), Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
+		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
 		Streams: c.streams, Asks: o.StreamsFunc != nil,
 		Wire: o.Wire.options(), ReadShare: o.ReadShare, MaxMemory: o.MaxMemory, Calls: o.Parallel.Calls,
 		FanOutName: o.FanOutName, FanOutARNs: o.FanOutARNs, RemoveFanOut: o.RemoveFanOut, NoHistory: o.NoHistory,
-		StallAfter: o.StallAfter, HandlerTimeout: o.HandlerTimeout, HandoffTimeout: o.HandoffTimeout, StopTimeout: o.StopTimeout,
+		StallAfter: o.StallAfter, HandlerTimeout: o.HandlerTimeout, StopTimeout: o.StopTimeout,
 	}
 }
 

@@ -38,7 +38,6 @@ type Config struct {
 	Off    []guarded.Feature // which the store is not able to serve
 
 	// The group.
-	Times     lease.Times
 	Start     shardrun.Position // in streams that the application has not seen
 	Weight    float64
 	MaxLeases int
@@ -60,7 +59,6 @@ type Config struct {
 	// Limits of what may take long.
 	StallAfter     time.Duration
 	HandlerTimeout time.Duration
-	HandoffTimeout time.Duration
 	StopTimeout    time.Duration
 }
 
@@ -213,6 +211,3 @@ func (r *Run) Emit(state any, call func()) {
 		r.telling.queue.Add(notify.State, state, call)
 	}
 }
-
-// BytesInUse returns how many bytes of records are in memory.
-func (r *Run) BytesInUse() int { return r.shared.Budget.InUse() }

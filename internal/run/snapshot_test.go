@@ -146,7 +146,7 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 
 // A look at sound shards allocates nothing, so that one at ten thousand is cheap.
 func TestALookAtSoundShardsAllocatesNothing(t *testing.T) {
-	r := newTestRun(t, Config{StallAfter: time.Minute, HandoffTimeout: time.Minute}, nil)
+	r := newTestRun(t, Config{StallAfter: time.Minute, Config: shardrun.Config{Times: lease.Times{Handoff: time.Minute}}}, nil)
 	for range 100 {
 		term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})
 		r.standing.begin(shardrun.NewTestLoop(&r.shared, term, &onePage{}))
@@ -163,7 +163,7 @@ func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 		const after = 2 * time.Minute
 		recent := lease.Key{Stream: "s", Shard: "2"}
 		c := Config{StallAfter: after}
-		c.BeatInterval = time.Second
+		c.Times.Beat = time.Second
 		r := newTestRun(t, c, nil)
 		r.standing.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
 		if r.Troubles(); len(r.standing.stalls) != 1 {

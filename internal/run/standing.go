@@ -150,7 +150,7 @@ func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stal
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looked = now
-	limits = supervise.Limits{Stall: c.StallAfter, Handler: c.HandlerTimeout, Return: c.HandoffTimeout}
+	limits = supervise.Limits{Stall: c.StallAfter, Handler: c.HandlerTimeout, Return: c.Times.Handoff}
 	if !s.stopping.IsZero() && now.Sub(s.stopping) >= c.StopTimeout {
 		limits.Return = min(limits.Return, stopGrace)
 	}
@@ -164,7 +164,7 @@ func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cut
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.stalls, func(_ lease.Key, of supervise.Stalls) bool { return of.Counting(k.Now, c.StallAfter) == 0 })
 	probe = -1
-	if s.isolation.Observe(k.Now, k.Evidence, c.BeatInterval) {
+	if s.isolation.Observe(k.Now, k.Evidence, c.Times.Beat) {
 		probe = s.isolation.Probes
 	}
 	own, cutOff = s.isolation.Trouble(k.Now)

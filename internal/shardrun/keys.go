@@ -189,7 +189,7 @@ func (h keyHost) Begin(c *keyed.Call, read []source.Record) {
 // Step calls the handler.
 func (h keyHost) Step(c *keyed.Call, now time.Time) keyed.Step {
 	s := c.Of.(*Handover).step(now)
-	return keyed.Step{After: s.after, Pause: s.pause, Over: s.over, Ends: s.then != goOn, Stop: Ended(s.err)}
+	return keyed.Step{After: s.after, Pause: s.pause, Over: s.over, Ends: s.then != goOn, Stop: stopIn(s.err)}
 }
 
 // Fail ends Run.

@@ -92,7 +92,7 @@ type dying struct {
 	letters []deadletter.Letter
 	tries   int
 	last    error // that the letters could not be put, or else failure
-	untried bool  // the handler left them out: they are none of those that a minute may have
+	untried bool  // the handler left them out, and they do not count for the limit per minute
 }
 
 // putLetters tries once to store the letters, and returns the pause before the next attempt.

@@ -108,7 +108,7 @@ func (l *Loop) Read() (err error) {
 	for {
 		if l.in.PerTerm && l.session == nil {
 			if n := (opening{l}).open(); n.then != goOn {
-				return Ended(n.err)
+				return stopIn(n.err)
 			}
 		}
 		n := l.read()
@@ -126,7 +126,7 @@ func (l *Loop) Read() (err error) {
 			return nil
 		}
 		if n.then != goOn {
-			return Ended(n.err)
+			return stopIn(n.err)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (l *Loop) last() next {
 	if l.in.Parallel() { // running calls would have to end first
 		return next{then: over}
 	}
-	beat := l.in.BeatInterval
+	beat := l.in.Times.Beat
 	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
 	page, err := l.source.Last(ctx)
 	cancel()
@@ -370,7 +370,7 @@ func (l *Loop) advance(to Position) {
 // pullAgain closes the handler after a pulling function has returned, and pauses before the next
 // call.
 func (l *Loop) pullAgain(err error) next {
-	if stop := Ended(err); stop != nil {
+	if stop := stopIn(err); stop != nil {
 		l.in.Run.Stopping()
 		return stopsWith(stop)
 	}

@@ -98,7 +98,7 @@ func (l opening) open() next {
 			}
 			return next{}
 		}
-		if stop := Ended(err); stop != nil {
+		if stop := stopIn(err); stop != nil {
 			l.in.Run.Stopping()
 			return stopsWith(stop)
 		}

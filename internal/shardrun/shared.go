@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
 )
 
 // Config contains the options of a consumer that concern its shards, with their defaults.
@@ -45,12 +46,10 @@ type Config struct {
 	SuspectAfter int // deaths of owners after which records are handled one at a time
 	Expired      source.IfExpired
 
-	// Times of the group, see lease.Times.
-	BeatInterval  time.Duration
-	FailoverAfter time.Duration
-	ListInterval  time.Duration
-	IdleInterval  time.Duration
-	FanOut        bool // records are pushed
+	Times        lease.Times   // of the group
+	ListInterval time.Duration // between two listings of a stream by the leader
+	IdleInterval time.Duration // between two reads of a shard without new records
+	FanOut       bool          // records are pushed
 }
 
 // Parallel reports whether partition keys are handled in parallel.

@@ -96,7 +96,7 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 	moved := false
 	if len(moves) > 0 {
-		call, cancel := context.WithTimeout(ctx, l.in.FailoverAfter)
+		call, cancel := context.WithTimeout(ctx, l.in.Times.Failover)
 		defer cancel()
 		did, err := l.in.Store.Apply(call, l.in.App, moves)
 		if err != nil {
@@ -112,7 +112,7 @@ func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 	}
 	l.Log().Info("a shard waits for its ancestors; the sink does not have all their records yet")
 	if !moved { // so that a lease that comes back at once is not given back at once
-		_ = retry.Wait(l.term.Reading(), l.in.BeatInterval)
+		_ = retry.Wait(l.term.Reading(), l.in.Times.Beat)
 	}
 	l.term.GiveBack()
 	return nil

@@ -94,7 +94,7 @@ func (d *Handover) step(began time.Time) stepped {
 		}
 	case failure.Stop:
 		l.in.Run.Stopping()
-		s.next = stopsWith(Ended(err))
+		s.next = stopsWith(stopIn(err))
 	case failure.Abort:
 		cutShort(l, began, cause)
 		s.then = over
@@ -118,7 +118,7 @@ func outcome(err error) failure.Outcome {
 		return failure.AsksForNext
 	case errors.Is(err, ErrForHeir):
 		return failure.WantedBack
-	case Ended(err) != nil:
+	case stopIn(err) != nil:
 		return failure.StopsRun
 	}
 	return failure.Failed

@@ -56,7 +56,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, calls := &forgetful{Store: memstore.New()}, 0
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			cfg := Config{FailoverAfter: failover, BeatInterval: time.Second, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, SuspectAfter: 2}
+			cfg := Config{Times: lease.Times{Beat: time.Second, Failover: failover, Handoff: 30 * time.Second}, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, SuspectAfter: 2}
 			in := shared(t, cfg, func(delivery.Part) error { calls++; return c.handle(calls) })
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {

@@ -154,8 +154,9 @@ func (e *StopError) Error() string {
 
 func (e *StopError) Unwrap() error { return e.Err }
 
-// Ended returns the [StopError] that err wraps, or nil. No other error of the user's code ends Run.
-func Ended(err error) error {
+// stopIn returns the [StopError] that err wraps, or nil. No other error of the user's code ends
+// Run.
+func stopIn(err error) error {
 	var stop *StopError
 	if err != nil && errors.As(err, &stop) {
 		return stop
