@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -50,6 +51,32 @@ func TestBenchPut(t *testing.T) {
 	if l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.Max ||
 		got.Rate < 20 || got.Rate > 210 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A measurement that a signal ends says so, and not that the stream was too slow.
+func TestBenchPutIsStopped(t *testing.T) {
+	t.Parallel()
+	server, _ := clitest.Kinesis(t)
+	server.CreateStream("s", 1)
+	ctx, stop := context.WithCancel(t.Context())
+	o := &putOptions{
+		common: common{stream: "s", lasts: time.Hour, rate: 20}, bytes: 10, keys: 1, price: 1,
+	}
+	server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
+		stop()
+		return kinesistest.Fault{}
+	})
+	r, err := o.measure(ctx, server.Client())
+	if err != nil || !r.stopped || r.counts.Stored == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var out strings.Builder
+	if err := o.report(cli.Terminal{Out: &out}, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), ": the measurement was stopped before their turn\n") {
+		t.Error(out.String())
 	}
 }
 

@@ -104,6 +104,7 @@ type putResult struct {
 	failed    int64
 	took      time.Duration // from the first record to the last confirmation
 	err       error         // of a record
+	stopped   bool          // a signal ended the measurement early
 }
 
 // measure puts the records, each at its turn.
@@ -150,12 +151,13 @@ func (o *putOptions) measure(ctx context.Context, client *kinesis.Client) (*putR
 			break // the time is over, or a record failed
 		}
 	}
+	stopped := ctx.Err() != nil
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	_ = p.Close(ending) // the records have their errors
 	mu.Lock()
 	defer mu.Unlock()
-	r.counts = p.Counts()
+	r.counts, r.stopped = p.Counts(), stopped
 	if r.latencies.n == 0 && r.err != nil {
 		return nil, r.err
 	}
@@ -208,6 +210,7 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 			Bytes   int64             `json:"bytes"`
 			Failed  int64             `json:"failed"`
 			Missed  int               `json:"missed"`
+			Stopped bool              `json:"stopped"`
 			Seconds float64           `json:"seconds"`
 			Rate    float64           `json:"records_per_second"`
 			Speed   float64           `json:"bytes_per_second"`
@@ -217,7 +220,8 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 			Units   uint64            `json:"payload_units"`
 			Price   float64           `json:"dollars"`
 		}{
-			o.rate, c.Stored, r.bytes, r.failed, missed, r.took.Seconds(), float64(c.Stored) / took,
+			o.rate, c.Stored, r.bytes, r.failed, missed, r.stopped, r.took.Seconds(),
+			float64(c.Stored) / took,
 			float64(r.bytes) / took, r.latencies.percentiles(), again, c.StoredEntries, c.PayloadUnits,
 			float64(c.PayloadUnits) * o.price / 1e6,
 		})
@@ -246,7 +250,11 @@ func (o *putOptions) report(t cli.Terminal, r *putResult) error {
 		fmt.Fprintf(&b, "failed   %s: %s\n", figures.Count(r.failed), reason(r.err))
 	}
 	if missed > 0 {
-		fmt.Fprintf(&b, "missed   %s: not put within the time\n", figures.Count(missed))
+		why := "not put within the time"
+		if r.stopped {
+			why = "the measurement was stopped before their turn"
+		}
+		fmt.Fprintf(&b, "missed   %s: %s\n", figures.Count(missed), why)
 	}
 	fmt.Fprintf(&b, "cost     %s, %s at $%v per million\n",
 		cli.Count(int64(c.PayloadUnits), "payload unit"), o.dollars(int(c.PayloadUnits)), o.price)
