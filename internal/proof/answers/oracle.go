@@ -74,8 +74,8 @@ const (
 	MaxArrival = 253_402_300_800_000
 )
 
-// behind converts a lag from the tip in milliseconds. The value is never negative, but may be
-// absurdly large.
+// behind converts a lag in milliseconds to a duration. A negative lag becomes 0. A lag that is too
+// large for a duration becomes the largest one.
 func behind(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

@@ -1,6 +1,7 @@
 package answers
 
-// Purse is a Memory of limited size.
+// Purse is a [codec.Memory] of limited size. Left is free, Used is taken, and Most is the highest
+// value of Used so far.
 type Purse struct{ Left, Most, Used int }
 
 func (m *Purse) TryTake(least, most int) int {

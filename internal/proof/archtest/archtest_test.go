@@ -338,7 +338,8 @@ var engine = []string{
 	"internal/supervise", "internal/notify", "internal/memory", "internal/history/...", "internal/wire/...",
 }
 
-// forbidden returns the reason why a file must not import a package. It returns "" if it may.
+// forbidden returns the reason why a file must not import a package. It returns "" if the file may
+// import the package.
 func forbidden(f file, r row, imported string) string {
 	ours := local(imported)
 	switch {

@@ -27,8 +27,8 @@ var awkward = regexp.MustCompile(`\b(?:(?:is|are|was|were) what|tells?|told|tell
 // awkwardMost is the limit of matches per 1,000 words in a package or a page.
 const awkwardMost = 5
 
-// awkwardStill lists packages and pages above awkwardMost, with their limits. They only go down:
-// when a package is reworded, lower its limit or remove it.
+// awkwardStill lists packages and pages above awkwardMost, with their limits. The limits may only
+// go down: when a package is reworded, lower its limit or remove it.
 var awkwardStill = map[string]float64{}
 
 // awkwardFree is the number of matches that every package or page may have, so that one phrase in a

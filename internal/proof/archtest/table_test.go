@@ -19,7 +19,8 @@ type row struct {
 	pure  bool     // it has no goroutine, clock, logger, I/O or randomness
 }
 
-// rows is the architecture. A new package needs a row, and a row needs a sentence.
+// rows is the architecture. A new package needs a row, and each row must say why its package
+// exists.
 var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the API: options, handlers, events and errors, and the adapter between them and the engine",

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// gone maps obscure names that were replaced to their replacements.
+// gone maps each obscure name that the code must not use again to the name that replaced it.
 var gone = map[string]string{
 	"Hears": "Listener", "Hearing": "ListenerFuncs", "aloft": "underWay", "brisk": "bringing", "frugality": "shortageWait",
 	"Untold": "OutOfDate", "reborn": "recreated", "births": "Catalog", "errands": "waitQueue", "vigil": "watched",

@@ -188,8 +188,9 @@ func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	})
 }
 
-// A batch that could wait for minutes is given up for a handoff, so another worker gets the lease
-// soon. Nothing is handled twice.
+// A batch may have to wait for minutes until it is full. A handoff does not wait for that: the
+// owner drops the waiting batch without handling it, so another worker gets the lease soon. Nothing
+// is handled twice.
 func TestAHandOffEndsTheWait(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
@@ -309,8 +310,9 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 	})
 }
 
-// A handler with idle calls is called when there are no records. This holds for all ways of reading
-// and handling. A failed idle call is repeated. It does not move the checkpoint.
+// With [weir.ShardHandlers].Idle, weir calls a handler when there are no records (an idle call).
+// This holds for all ways of reading and handling. A failed idle call is repeated. Idle calls do
+// not move the checkpoint.
 func TestCallsWhenThereIsNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for _, pull := range []bool{false, true} {

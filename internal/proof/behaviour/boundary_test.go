@@ -115,8 +115,8 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	})
 }
 
-// A Run that ends because of an error does not wait longer for handlers that ignore their contexts
-// than a Run whose context ends.
+// Run waits only for a limited time for handlers that ignore their contexts. The limit is the same
+// whether Run ends because of an error or because its context ends.
 func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
@@ -186,8 +186,8 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	})
 }
 
-// A handler that never returns delays the end of Run only by the time in the options. The error
-// names its shard. Later actions of the handler have no effect.
+// A handler that never returns delays the end of Run only by StopTimeout. The error names the shard
+// of that handler. If the handler continues later, its calls have no effect.
 func TestWhatAnAbandonedHandlerDoesLaterChangesNothing(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

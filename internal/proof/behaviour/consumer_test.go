@@ -290,8 +290,8 @@ func TestCheckpointInsideABatch(t *testing.T) {
 	})
 }
 
-// With reused buffers, nothing that outlives the handler may refer to them. Checkpoints above all
-// must not.
+// With reused buffers, nothing that outlives the handler may refer to the buffers. This holds above
+// all for checkpoints.
 func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()

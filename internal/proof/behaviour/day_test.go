@@ -305,8 +305,9 @@ func (d *day) start() *process {
 	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
-			// A handler takes some time. While its process hangs, it ignores its context. It writes
-			// after that, because it does not know how late it is.
+			// The handler takes some time. While its process hangs, the handler ignores its
+			// context. After the process resumes, the handler still writes, because it does not
+			// know how late it is.
 			select {
 			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
 			case <-ctx.Done():

@@ -32,8 +32,8 @@ var readings = []struct {
 	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.FanOut}, false},
 }
 
-// inEachReading runs f for each of them, with a stream of one shard that contains some records.
-// want is the data of the records in order.
+// inEachReading runs f for each way of reading, with a stream of one shard that contains some
+// records. want is the data of the records in order.
 func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string)) {
 	t.Helper()
 	for _, r := range readings {
@@ -150,7 +150,8 @@ func TestARetryIsWholeWhateverTheHandlerDidToItsRecords(t *testing.T) {
 	}
 }
 
-// This is the simplest demonstration: a loop over a queue that fails once in the middle.
+// The handler takes records off the batch as from a queue, and fails once in the middle. No record
+// is lost.
 func TestAQueueThatFailsInTheMiddleLosesNothing(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		got, failed := map[string]int{}, false
@@ -361,8 +362,8 @@ func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 	})
 }
 
-// A record of another shard must not move the checkpoint of this one, even if its number lies in
-// between.
+// A checkpoint with a record of another shard is refused, even if the record's sequence number lies
+// between those of the batch.
 func TestACheckpointOfAnotherShardsRecordIsRefused(t *testing.T) {
 	// The numbers of the first and the last shard overlap.
 	bubble(t, 17, func(t *testing.T, srv *kinesistest.Server) {

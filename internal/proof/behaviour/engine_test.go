@@ -107,7 +107,7 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		// the batch in progress, and a heartbeat or two
+		// Run waits for the batch in progress and for one or two heartbeats.
 		if took := time.Since(began); took > 7*time.Second {
 			t.Errorf("Run returned after %v, although no batch takes longer than 3 s", took)
 		}

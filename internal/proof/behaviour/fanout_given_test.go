@@ -63,8 +63,8 @@ func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 	})
 }
 
-// Shards of all streams have the same names. With a consumer of another stream, the shards of that
-// stream would be read.
+// Shards of all streams have the same names. With a consumer of another stream, Run would read the
+// shards of that other stream, so it returns an error.
 func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		theirs := srv.RegisterConsumer("s", "theirs")

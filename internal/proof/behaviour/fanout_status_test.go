@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// If fan-out is refused, a shard is polled. Its status is then that of polling, which is not a
-// problem, and no worker probes other shards.
+// If fan-out is refused, a shard is polled. Its status is then the status of a polled shard and
+// shows no problem. The worker does not check whether it can read other shards.
 func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {
@@ -62,8 +62,8 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	})
 }
 
-// Shards of a deleted stream query it at increasing intervals. They continue at most some seconds
-// after the stream is back.
+// If a stream is deleted, its workers query the stream for each shard at increasing intervals. They
+// resume reading at most some seconds after the stream is back.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -78,8 +78,8 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	}
 }
 
-// The next owner of a shard is refused for at most 5 seconds, whether the previous owner stopped or
-// died.
+// Kinesis refuses the subscription of a shard's next owner for at most 5 seconds, whether the
+// previous owner stopped or died.
 func TestFanOutFailover(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -215,8 +215,8 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
-// A worker that abandons a handler leaves no subscription behind. The next owner would have to
-// replace it.
+// A worker that abandons a handler leaves no subscription behind. Otherwise the next owner would
+// have to replace that subscription.
 func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})
@@ -242,7 +242,8 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 		if n := len(srv.Subscriptions("s")); n != 1 {
 			t.Errorf("%d subscriptions while the handler has time", n)
 		}
-		// The handoff timeout has passed, but the five minutes of a subscription have not.
+		// After 50 s, the handoff timeout has passed, but the five minutes of a subscription have
+		// not.
 		time.Sleep(50 * time.Second)
 		if left := srv.Subscriptions("s"); len(left) > 0 {
 			t.Errorf("when it has been left behind: %v", left)

@@ -182,8 +182,8 @@ func TestAggregatesAreSplitBeforeTheyAreFiltered(t *testing.T) {
 	})
 }
 
-// Records that were pulled and are not done keep the checkpoint. Dropped records after them must
-// not move it.
+// A record that was pulled and is not done holds the checkpoint back. The checkpoint must not pass
+// this record when later records are dropped.
 func TestWhatIsDroppedIsNotPassedBeforeWhatIsPulled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))
@@ -285,8 +285,8 @@ func TestWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-// Without a destination for dead letters, the record is retried forever, and the checkpoint does
-// not pass it.
+// The filter fails at a record. Without a destination for dead letters, the record is retried
+// forever, and the checkpoint does not pass it.
 func TestWhatFailsTheFilterIsTriedAgain(t *testing.T) {
 	for _, keys := range []int{0, 4} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -401,8 +401,8 @@ func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
 	})
 }
 
-// A sink that does not store the ends of shards may lack only dropped records. It is then not
-// behind.
+// A sink that does not store the ends of shards may lack dropped records. weir does not treat the
+// sink as behind because of them, so it does not read the shard again.
 func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A bad record among hundreds is found with the shortest pauses, and so is each further one. After
-// it is found, its own failures make the pauses longer.
+// Each bad record among hundreds is found with the shortest pauses. After a bad record is found,
+// its own failures make the pauses longer.
 func TestABadRecordIsFoundSoon(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const n, halvings = 512, 9

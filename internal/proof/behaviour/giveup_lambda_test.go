@@ -16,13 +16,14 @@ import (
 )
 
 // The table compares weir with AWS Lambda's event source, as documented and recorded: what happens
-// to failed batches. In the columns, records are letters. A call is the records that it received,
-// with a ! if it failed. If weir differs on purpose, the field differs contains the reason.
+// to failed batches. In the columns, each letter is a record. A call is written as the records that
+// it received, followed by a ! if the call failed. If weir differs on purpose, the field differs
+// contains the reason.
 //
 // The following behaviour has no row:
 //
 //   - Pauses between attempts. Lambda's schedule is not published, except that the pauses grow.
-//     Here all pauses are equal. TestBisectingTakesALogarithmOfCalls needs hardly any.
+//     Here all pauses are equal. TestBisectingTakesALogarithmOfCalls needs hardly any pauses.
 //   - How an odd number of records is halved. No document says it. weir puts the extra record into
 //     the first half.
 //   - Answers that only JSON can express: a null or empty list, an empty object, a misspelt name,

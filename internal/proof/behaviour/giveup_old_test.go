@@ -17,8 +17,8 @@ import (
 )
 
 // A record that a handler skips because of its age has not failed. The limits on dead letters
-// neither delay nor count it. The record behind 200 such records fails and is dead-lettered within
-// its minute.
+// neither delay nor count the record. A record that follows 200 skipped records fails, and is
+// dead-lettered without delay, although PerMinute is 1.
 func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	for _, keys := range []int{0, 4} {
 		t.Run(fmt.Sprintf("%d keys in parallel", keys), func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 	})
 }
 
-// If a record fails and is skipped later, its dead letter contains the failures.
+// If a record fails and is later skipped because of its age, its dead letter contains the failures.
 func TestARecordThatGotTooOldTellsOfItsFailures(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("bad"))

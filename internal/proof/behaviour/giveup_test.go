@@ -299,8 +299,9 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 	})
 }
 
-// While no other record succeeds, a failing record is not dead-lettered before the patience is
-// over. This is reported once. If another record succeeds, it is dead-lettered immediately.
+// While no other record succeeds, a failing record is not dead-lettered before the time
+// GiveUp.Patience has passed. The delay is reported once. If another record succeeds, the failing
+// record is dead-lettered immediately.
 func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -358,7 +359,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 }
 
 // If a dependency of the handlers is away for a minute, no record is dead-lettered. If it is away
-// for ten minutes, there is one letter for each shard and two minutes.
+// for ten minutes, each shard gets at most one letter every two minutes.
 func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	for _, row := range []struct {
 		away time.Duration
@@ -677,7 +678,7 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 	})
 }
 
-// If a handler fails after all records of a part are done, this does not count as a failure of the
+// A handler marks all records of a part as done and then fails. The failure does not count for the
 // first record of the next part.
 func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -740,7 +741,7 @@ func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
 	})
 }
 
-// A handler that calls another handler can find out at which record that one failed.
+// If a handler calls another handler, it can find out at which record the other handler failed.
 func TestTheRecordThatAnErrorNames(t *testing.T) {
 	three, five, oops := weir.Record{SequenceNumber: "3"}, weir.Record{SequenceNumber: "5"}, errors.New("oops")
 	for _, c := range []struct {

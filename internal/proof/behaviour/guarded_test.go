@@ -90,7 +90,8 @@ func packageOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// callSite returns the function, in one of these packages, that called the store.
+// callSite returns the function that called the store. It considers only functions of the packages
+// in callers.
 func callSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])

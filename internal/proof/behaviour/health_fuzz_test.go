@@ -82,7 +82,7 @@ func FuzzHealth(f *testing.F) {
 	})
 }
 
-// Host names, and host names that no third party can own.
+// someName matches host names. ourName matches host names that no third party can own.
 var (
 	someName = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[0-9]*)?$`)
 	ourName  = regexp.MustCompile(`^((?i:localhost\.?)|` + number + `(\.` + number + `){3})(:[0-9]*)?$`)

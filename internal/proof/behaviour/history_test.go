@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// reported returns what the workers of an application have reported.
+// reported returns the samples that the workers of an application have reported, and their number
+// by session.
 func reported(t *testing.T, store lease.Store) (samples []history.Sample, sessions map[string]int) {
 	t.Helper()
 	chunks, err := store.(lease.Historian).History(t.Context(), "app", 0)
@@ -92,9 +93,9 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 	})
 }
 
-// The reported throttling is the time that reading waited. The number of throttled reads would be
-// misleading: if all reads are throttled, there are fewer of them, because a longer pause follows
-// each.
+// Owners report for how long throttling delayed reading. The number of throttled reads would be
+// misleading: each throttled read is followed by a longer pause, so the more reads are throttled,
+// the fewer reads there are.
 func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	for _, c := range []struct {

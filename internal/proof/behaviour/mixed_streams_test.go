@@ -97,8 +97,8 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				if log.count("read different streams") == 0 {
 					t.Error("the log does not warn")
 				}
-				// The leader ends. Then a program that does not read the other stream becomes the
-				// leader again.
+				// The leader ends. Its program is the only one that reads stream a, so the new
+				// leader belongs to the program that reads only stream b.
 				if err := stops["one1"](); err != nil {
 					t.Error(err)
 				}

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// If the service distributes the records, there is no order per key. The log says so at the start.
-// Records without a key are handled as if each had its own key.
+// If the service distributes records over the shards itself (AUTO), there is no order per key. The
+// log says so at the start. Records without a key are handled as if each had its own key.
 func TestAStreamWithoutOrderIsTold(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		client := srv.Client()

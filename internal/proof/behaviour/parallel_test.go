@@ -410,8 +410,8 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 	})
 }
 
-// weir reuses the memory of a call for the next call. A batch that has ended must not affect it:
-// marking a record of the next call with the old batch returns an error.
+// weir reuses the memory of a call for the next call. A batch that has ended must not affect the
+// next call: marking a record of the next call with the old batch returns an error.
 func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newKeyed(t, time.Millisecond)

@@ -16,8 +16,8 @@ import (
 )
 
 // TestProgressOnlyOfWhatABatchHolds keeps a part of a batch and marks progress through it with a
-// record of a later part. This must be refused. Otherwise records would count as done that no call
-// has received since they failed.
+// record of a later part. weir must refuse the mark. Otherwise records would count as done that no
+// call has received since they failed.
 func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 	for name, parallel := range map[string]weir.Parallel{"one after the other": {}, "keys in parallel": {Keys: 4}} {
 		t.Run(name, func(t *testing.T) {

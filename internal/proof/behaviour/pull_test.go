@@ -83,8 +83,8 @@ func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 	}
 }
 
-// After a failure, a function that pulls receives the records that are not done again, in order,
-// and no others.
+// After a failure, a function that pulls receives all records that are not done, in order. It
+// receives no other records again.
 func TestAFunctionThatPullsAndFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 100)
@@ -191,7 +191,7 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 }
 
 // With ReuseBuffers, a pulled batch is valid until the next batch is requested. This holds even if
-// the term ends before that.
+// the worker's ownership of the shard (the term) ends before that.
 func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

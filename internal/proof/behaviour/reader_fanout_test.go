@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// consumersOf returns the names of the registered consumers, after it has waited for removals to
-// complete.
+// consumersOf waits until removals are complete, and returns the names of the registered consumers.
 func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
 	t.Helper()
 	time.Sleep(time.Minute)

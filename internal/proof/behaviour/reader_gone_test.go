@@ -81,7 +81,8 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 					srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
 						mu.Lock()
 						defer mu.Unlock()
-						// Each shard checks once whether it has expired.
+						// The Reader lists the shards once for each shard, to check whether the
+						// shard has expired.
 						if lists++; began && lists > c.shards && time.Since(since) < c.failing {
 							return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
 						}

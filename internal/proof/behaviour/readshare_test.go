@@ -49,8 +49,8 @@ func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sha
 	return s
 }
 
-// Several applications, each with a share of a shard's throughput, catch up at the same time. None
-// is throttled, and each gets its full share.
+// Several applications, each with a share of a shard's throughput, catch up at the same time. No
+// application is throttled, and each gets its full share.
 func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {

@@ -110,7 +110,7 @@ var rungs = []struct {
 	{"under the SDK", func(t *http.Transport) *http.Client { return &http.Client{Transport: t} }, weir.Options{Wire: weir.UnderSDK}},
 }
 
-// overRungs runs a test in a bubble for each of these ways, with a client whose connections can
+// overRungs runs a test in a bubble for each element of rungs, with a client whose connections can
 // die.
 func overRungs(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options)) {
 	for _, rung := range rungs {
@@ -215,8 +215,8 @@ func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	})
 }
 
-// A service that always takes two seconds receives each call only once. There are as many calls as
-// without second tries, and no call is abandoned.
+// A service that always takes two seconds receives each call only once: weir makes no second try
+// and abandons no call.
 func TestASlowServiceIsAskedOnce(t *testing.T) {
 	overRungs(t, 4, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		var given atomic.Int32
@@ -391,5 +391,6 @@ func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	}
 }
 
-// leastCold is how long a call waits before the first answer of a service has come.
+// leastCold is how long weir waits for an answer before it makes a call a second time, as long as
+// the service has not answered any call yet.
 const leastCold = 4 * time.Second

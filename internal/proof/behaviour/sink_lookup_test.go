@@ -40,7 +40,8 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 		if n != 40 {
 			t.Errorf("the sink has %d of 40 records", n)
 		}
-		// The shards stay there, because the other worker reports that it is cut off.
+		// The shards stay at the worker that can open them, because the other worker reports that
+		// it is cut off.
 		worst := 0
 		for i := range 120 {
 			for j := range 40 {

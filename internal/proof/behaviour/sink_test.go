@@ -20,7 +20,7 @@ type sink struct {
 
 	mu  sync.Mutex
 	put map[string]int // number of records put for each key: 1, 2, 3, …
-	// high is, for each key, the highest record up to which all are handled.
+	// high contains a number for each key. All records of the key up to this number are handled.
 	high    map[string]int
 	epochs  map[string]uint64                  // by shard
 	active  map[string]map[int]context.Context // handler calls in progress, by shard

@@ -157,8 +157,9 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 	}
 }
 
-// The creation time that the leader knows is not that of the stream that it lists later. It would
-// otherwise notice the difference only after an hour.
+// The leader reads the creation time of a stream. Before the leader lists the shards, the stream is
+// deleted and created again, so the known creation time is wrong. The leader must notice this
+// within two minutes, although it usually checks the creation time only once an hour.
 func TestAStreamThatIsMadeAnewBeforeItsFirstListing(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("ListShards", func(call *kinesistest.Call) kinesistest.Fault {

@@ -161,8 +161,9 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 			}
 			fill(srv, s, 20, 5)
 			time.Sleep(time.Hour)
-			// Each worker's patience is 2 + 4 + 8 + 16 minutes. Sometimes a worker that has not had
-			// a shard for long has forgotten one of its stalls.
+			// In a worker, reads of a shard may fail for 2 minutes before the shard stalls, and
+			// then for 4, 8 and 16 minutes. Sometimes a worker that has not had a shard for long
+			// has forgotten one of the shard's stalls.
 			if n := len(events.all()); n < 4*2 || n > 4*6*workers {
 				t.Errorf("%d workers: %d stalls of 4 shards within an hour", workers, n)
 			}
@@ -170,8 +171,9 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 				l.down.Store(false)
 			}
 			until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
-			// There was no stall since then. So the patience is back at its initial value, unless
-			// the other worker remembers the stalls.
+			// No shard has stalled since then. So reads may again fail for only 2 minutes before a
+			// shard stalls, unless the shard has moved to the other worker, which remembers the
+			// earlier stalls.
 			time.Sleep(time.Minute)
 			before := len(events.all())
 			for _, l := range links {

@@ -288,7 +288,7 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				hangs.Store(false)
 				tr.hang.Store(nil)
 				close(goOn)
-				// The error names the shards of such calls.
+				// If Run returns an error, the error names the shards whose calls had not returned.
 				if err := <-stopped; err != nil && !errors.Is(err, weir.ErrAbandoned) {
 					t.Errorf("Run returned %v", err)
 				}

@@ -138,7 +138,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 	return s
 }
 
-// withMiddleware adds a middleware to a client that does nothing.
+// withMiddleware adds a middleware without effect to a client.
 func withMiddleware(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("mine", func(

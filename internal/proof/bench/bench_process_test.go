@@ -57,7 +57,7 @@ func serverStats(tb testing.TB, p *benchserver.Process) benchserver.Stats {
 	return s
 }
 
-// benchTransport returns a transport like the default one that trusts the server's certificate.
+// benchTransport returns a copy of the default transport that trusts the server's certificate.
 func benchTransport(addr benchserver.Address) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	roots := x509.NewCertPool()

@@ -16,9 +16,9 @@ import (
 )
 
 // BenchmarkPaced measures the cost of a worker with little to do. The worker reads a few shards of
-// a live stream. The limits of the service and weir's idle interval determine its pace. A loop that
-// receives and discards answers, and one with the bare SDK, make the same calls at the same times.
-// So each program pays for a wake-up and cold caches with each read.
+// a live stream. The limits of the service and weir's idle interval determine its pace. Two other
+// programs make the same calls at the same times: a loop that receives and discards answers, and a
+// loop with the bare SDK. So each program pays for a wake-up and cold caches with each read.
 //
 //	go test -run '^$' -bench Paced -benchtime 1x ./internal/proof/bench
 func BenchmarkPaced(b *testing.B) {

@@ -165,7 +165,7 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 }
 
 // beside formats a figure with its target, which is an upper or lower bound. A target of 0 means
-// none.
+// that there is no bound.
 func beside(format string, figure, target float64, lower bool) string {
 	s := fmt.Sprintf(format, figure)
 	if target > 0 {

@@ -20,8 +20,8 @@ import (
 )
 
 // BenchmarkRecords reads like BenchmarkConsumer, but the answers to GetRecords come from memory. It
-// measures weir's own work per record. It compares that with copying and discarding the answers.
-// Without the system and TLS, the result depends little on the load of the machine.
+// measures weir's own work per record, and compares that work with copying and discarding the
+// answers. Without the system and TLS, the result depends little on the load of the machine.
 //
 //	go test -run '^$' -bench Records -benchtime 1x ./internal/proof/bench
 func BenchmarkRecords(b *testing.B) {

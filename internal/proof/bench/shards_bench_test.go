@@ -107,7 +107,8 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 	}
 	p := serveBench(b, cfg)
 	c := startClient(b, clientJob{Client: client, Address: p.Address, Shards: cfg.Shards, Length: length})
-	// A client that is too slow never reaches this state.
+	// Wait until the client has read each shard twice. A client that is too slow never does, so the
+	// wait is limited.
 	for began := time.Now(); serverStats(b, p).Fewest < 2 && time.Since(began) < 15*time.Second; {
 		time.Sleep(100 * time.Millisecond)
 	}
