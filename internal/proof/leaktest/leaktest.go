@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// patience is how long goroutines may take to end after the last test. Only a leak uses up all of
-// it.
+// patience is how long goroutines may take to end after the last test. Only a leak uses all of this
+// time.
 const patience = 10 * time.Second
 
 // Run runs the tests and returns the exit code. The code is not 0 if the tests leak goroutines.

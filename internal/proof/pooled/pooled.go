@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// depth is the number of pointers that Fill follows.
+// depth is how many pointers Fill follows from a field, one after the other.
 const depth = 1
 
 // Fill sets every field of *p, including unexported fields, to a value that is not zero. It skips

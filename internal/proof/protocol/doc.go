@@ -1,5 +1,6 @@
 // Package protocol is a model of the coordination protocol. It is small enough to visit every
-// reachable state. Only its tests use it: `make model` runs all of them, and each test run a part.
+// reachable state. Only its tests use it: `make model` runs all of them, and an ordinary test run
+// runs a part of them.
 //
 // # What a state is
 //
@@ -10,10 +11,10 @@
 // process.
 //
 // Growing numbers are stored as distances. An epoch is "current", "previous" or "older". A
-// heartbeat count or a term is "still current" or not. The conditions of the store need no more. So
-// the number of states is finite, without a limit on how often a lease changes its owner. States
-// that differ only by the names of sessions or leases are one state (canonical). Irrelevant data is
-// cleared (settle). A hash of 128 bits identifies a state.
+// heartbeat count or a term is either "still current" or not. The conditions of the store
+// distinguish no more than that. So the number of states is finite, without a limit on how often a
+// lease changes its owner. States that differ only by the names of sessions or leases are one state
+// (canonical). Irrelevant data is cleared (settle). A hash of 128 bits identifies a state.
 //
 // # Steps
 //
@@ -21,7 +22,7 @@
 // code a call takes time, but the coarser steps lose no behaviour:
 //
 //   - A heartbeat is sent at the moment when the store carries it out. A heartbeat that was sent
-//     earlier would be trusted for less time, and would otherwise be the same. A heartbeat that its
+//     earlier would differ in one way: it would be trusted for less time. A heartbeat that its
 //     sender has abandoned before this moment is a late call.
 //   - A view, the plan and its Apply are one step, or the Apply is a late call. Late calls arrive
 //     at any later time, whatever has happened since. A deposed leader makes such calls, and so do
@@ -38,13 +39,14 @@
 // greatest age of a heartbeat that is still trusted. Failover is the least age of a count that
 // proves a death, and of a Tell after which a revoked lease can be assigned. Drift is a tick that
 // one process misses, or that only the watching processes count. Trust + 1 + 1 = Failover, so one
-// tick of drift is tolerated. If any of them is a tick shorter, the search finds a violation
-// (TestPlantedBugsAreFound). Between two ticks any order is possible.
+// tick of drift is tolerated. If trust lasts a tick longer, failover takes a tick less, or clocks
+// drift by a second tick, the search finds a violation (TestPlantedBugsAreFound). Between two ticks
+// any order is possible.
 //
 // Whole ticks are enough, by the argument of digital clocks (Henzinger, Manna, Pnueli, 1992). Every
 // bound is closed ("trusts up to an age", "acts from an age on") and is between two events on one
 // clock. So a run with events between the ticks can be moved onto the ticks without violating a
-// bound. The code's trust ends just before its limit, and so does the model's. The ratio differs
-// from the code's, which is 0.9. The ratio only has to be large enough, and the drift is scaled
-// with it.
+// bound. The code's trust ends just before its limit, and so does the model's. The ratio of trust
+// to failover differs from the code's ratio, which is 0.9. The ratio only has to be large enough,
+// because the drift is scaled with it.
 package protocol

@@ -59,7 +59,8 @@ func (t *table) grow() {
 	}
 }
 
-// origin describes how a state was first reached: by which step of which other state.
+// origin describes how a state was first reached: from which other state, and by which of its
+// steps.
 type origin struct {
 	from uint32
 	nth  uint16

@@ -125,7 +125,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
 		if v.Leader.Term < back {
-			// No term is that old. A future term must be refused as well.
+			// There is no term that old. Use a future term instead, which must be refused as well.
 			back = v.Leader.Term + 1
 		}
 		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Term-back)

@@ -16,8 +16,8 @@ const (
 // nobody is the reference to no session. The session at index i of a state has the reference i+1.
 const nobody = 0
 
-// oldest is the greatest distance of an epoch that is distinguished. Nothing needs more than the
-// epoch before the current one.
+// oldest is the largest distance that is stored for an epoch. It stands for all epochs before the
+// previous one, because no condition distinguishes them.
 const oldest = 2
 
 // life is the state of the process that uses a session.
@@ -71,9 +71,10 @@ type session struct {
 	held   [maxLeases]uint8
 	terms  [maxLeases]term
 
-	// seen is how long the heartbeat counts of the other sessions have not changed, as this process
-	// has watched them. A count that changes is not watched until it is read again. The field still
-	// has this time for the session itself, without Model.OwnWatch.
+	// seen is used with Model.OwnWatch. It is how long the heartbeat counts of the other sessions
+	// have not changed, as this process has watched them. If a count changes, it is watched again
+	// only after the process has read it again. Without Model.OwnWatch, the field named still is
+	// used instead: how long the count of this session itself has not changed.
 	seen  [maxSessions]uint8
 	still uint8
 
@@ -86,9 +87,9 @@ type row struct {
 	owner, heir, revoked uint8 // references
 	// noted means that the answer to every heartbeat shows the revocation. Before that, answers may
 	// still name the lease, and in the model they do. noted becomes true when the Apply that wrote
-	// the revocation has returned, or when a Tell has.
+	// the revocation returns, or when a Tell returns.
 	noted bool
-	// told is the time, on the leader's clock, since the old owner must know of the revocation.
+	// told is how long the old owner must have known of the revocation, on the leader's clock.
 	told uint8
 
 	name, epoch uint8 // only for traces
@@ -278,7 +279,8 @@ func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 	s.leader = place[s.leader]
 }
 
-// rankOf returns a summary of a session that names no other session.
+// rankOf returns a summary of a session. The summary does not depend on the names of other
+// sessions.
 func (m *Model) rankOf(s *state, i int) uint64 {
 	p, ref := &s.sessions[i], uint8(i+1)
 	r := uint64(p.life) | uint64(p.row)<<2 | uint64(bit(p.first))<<4 | uint64(bit(s.leader == ref))<<5 |

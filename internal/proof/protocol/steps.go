@@ -34,7 +34,8 @@ func (k stepKind) fault() bool {
 	}
 }
 
-// step is a possible step of a state. Its places are those of the state before it.
+// step is a possible step of a state. The places that it names are places in the state before the
+// step.
 type step struct {
 	kind    stepKind
 	who     uint8
@@ -407,7 +408,8 @@ func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	}
 }
 
-// tick advances all clocks except that of one process.
+// tick advances the clocks of all processes except one, and all watches. but is the index of that
+// process, or -1.
 func (m *Model) tick(s *state, but int) {
 	for i := range m.places {
 		if p := &s.sessions[i]; i != but && p.life == running {
@@ -418,7 +420,7 @@ func (m *Model) tick(s *state, but int) {
 	m.ageWatches(s)
 }
 
-// ageWatches advances all watches of other processes by a tick.
+// ageWatches advances all watches by a tick: those of heartbeat counts and those of revocations.
 func (m *Model) ageWatches(s *state) {
 	for i := range m.places {
 		p := &s.sessions[i]

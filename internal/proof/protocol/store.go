@@ -92,8 +92,8 @@ func (m *Model) countMoved(s *state, i int) {
 	}
 }
 
-// apply corresponds to Store.Apply with one action, or to Store.Lead. It reports whether that took
-// effect.
+// apply corresponds to Store.Apply with one action, or to Store.Lead. It reports whether the call
+// took effect.
 func (m *Model) apply(s *state, c call) bool {
 	to := int(c.to) - 1
 	switch c.kind {

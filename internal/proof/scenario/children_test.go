@@ -36,7 +36,8 @@ func (f *fleet) parents(stream string) map[string][]string {
 
 // follow returns, for each shard with parents, the time from the end of its last parent until its
 // first record was handled. It fails the test if a shard was handled too early. stayed contains the
-// times of shards whose first reader had finished a parent. moved contains the others.
+// times of shards whose first reader had finished a parent. moved contains the times of all other
+// shards.
 func (f *fleet) follow() (stayed, moved []time.Duration) {
 	first := map[string]scenario.Handled{}
 	readers := map[string]map[string]bool{} // by shard

@@ -52,8 +52,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// One or several workers die at the same time, with or without the leader. No silence is longer
-// than after a single death.
+// One or several workers die at the same time, with or without the leader. No shard is silent for
+// longer than after the death of a single worker.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {
@@ -122,8 +122,8 @@ func TestACleanStop(t *testing.T) {
 	}
 }
 
-// Ten workers are replaced one after another, as in a deployment. One stops, then its successor
-// starts, and then the next one stops.
+// Ten workers are replaced one after another, as in a deployment. A worker stops, then its
+// successor starts, and then the next worker stops.
 func TestARollingRestart(t *testing.T) {
 	const workers = 10
 	shards := size(30, 100)

@@ -108,9 +108,9 @@ type Silence struct {
 	Breaks  int           // number of these times
 }
 
-// Silences measures, for each shard, the times between consecutive records. It includes times that
-// end at from or later. Times up to usual are normal. The time from the last record of a shard to
-// the end counts too.
+// Silences measures, for each shard, the gaps between consecutive records. It includes only gaps
+// that end at the time from or later. The gap between the last record of a shard and the time end
+// is included too. A gap of at most usual is normal.
 func Silences(handled []Handled, from, end time.Time, usual time.Duration) map[string]Silence {
 	slices.SortStableFunc(handled, func(a, b Handled) int { return cmp.Compare(a.At, b.At) })
 	last := map[string]int64{}

@@ -34,7 +34,7 @@ func TestAlertsInVirtualTime(t *testing.T) {
 	}
 }
 
-// The test of alerts detects an alert that never fires.
+// The test of the rules must fail if an alert never fires.
 func TestAnAlertThatNeverFiresIsFound(t *testing.T) {
 	text := rules(t)
 	all := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?\n        labels:`).FindAllStringSubmatchIndex(text, -1)

@@ -132,7 +132,8 @@ func (w watcher) firing(ctx context.Context) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// until waits until all of the alerts fire, or, if fire is false, until none of them does.
+// until waits until all of the alerts fire. If fire is false, it waits until none of the alerts
+// fires.
 func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 	w.t.Helper()
 	began := time.Now()

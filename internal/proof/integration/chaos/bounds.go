@@ -2,12 +2,12 @@ package main
 
 import "time"
 
-// times are the times from which the limits are computed. Every limit is a promise of the README in
-// this folder. The allowance for the machine is added to each limit.
+// times contains the times from which the limits are computed. Every limit is a promise of the
+// README in this folder. The allowance for the machine is added to each limit.
 type times struct{ beat, failover time.Duration }
 
-// takenOver is the maximum silence of the shards of lost workers. It covers the loss of one worker
-// and of all but one, with or without the leader.
+// takenOver is the maximum silence of the shards of lost workers. It is the same for the loss of
+// one worker and for the loss of all workers but one, with or without the leader.
 func (t times) takenOver() time.Duration { return t.failover + 2*t.beat }
 
 // moved is the maximum silence of a shard that is handed off, or whose worker was only delayed.
@@ -28,11 +28,12 @@ const (
 	// probeEnds is the time after which an attempt to subscribe is abandoned. The shard is polled
 	// during the attempt.
 	probeEnds = 10 * time.Second
-	// silenceEnds is the time after which a subscription is abandoned that has sent nothing, not
-	// even an empty event.
+	// silenceEnds is the time after which weir abandons a subscription if the subscription has sent
+	// nothing, not even an empty event.
 	silenceEnds = 30 * time.Second
-	// takeoverAfter is the service's limit for takeovers. refusedPause is the longest pause between
-	// two attempts to subscribe while another subscription blocks.
+	// takeoverAfter is the age from which the service lets a new subscription replace an existing
+	// one. refusedPause is the longest pause between two attempts to subscribe while another
+	// subscription blocks.
 	takeoverAfter = 5 * time.Second
 	refusedPause  = 1500 * time.Millisecond
 )
@@ -52,9 +53,9 @@ func (t times) kinesisDead(pushed bool) time.Duration {
 	return polled
 }
 
-// fromFrozen is takenOver for a frozen worker. If the worker has subscriptions, the service does
-// not allow the takeover of a young subscription. The next owner may be refused until then, and
-// tries once more after that.
+// fromFrozen is the maximum silence of the shards of a frozen worker. It is takenOver if the worker
+// polls. If the worker has subscriptions, the service refuses the next owner until a subscription
+// is takeoverAfter old. The next owner may have to wait for one more pause before it tries again.
 func (t times) fromFrozen(pushed bool) time.Duration {
 	if pushed {
 		return max(t.takenOver(), takeoverAfter+refusedPause)

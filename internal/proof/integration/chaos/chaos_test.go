@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// TestAShortStorm runs the command itself with short times, on a file.
+// TestAShortStorm runs the command itself with short times. The store is a file.
 func TestAShortStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")

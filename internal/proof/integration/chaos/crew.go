@@ -98,7 +98,7 @@ func (s *stage) living() []*life {
 	return all
 }
 
-// allAlive returns an error if a worker has ended although it was not asked to.
+// allAlive returns an error if a worker has ended although the stage did not request this.
 func (s *stage) allAlive() error {
 	for _, w := range s.slots {
 		if !w.life.alive() && !w.life.asked.Load() {

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink, the verdict is about the content of a sink. With sqlsink, that is a row in the
-// store's database for each record. With s3sink, it is a line of an object in S3. Journals could
-// not show which calls were rolled back.
+// With -sink, the verdict is about the content of a sink. With sqlsink, the content is a row in the
+// store's database for each record. With s3sink, it is a line of an object in S3 for each record.
+// Journals could not show which calls were rolled back.
 const (
 	sqlSink = "sqlsink"
 	s3Sink  = "s3sink"
@@ -158,7 +158,7 @@ func (s *stage) allEffects() ([]verdict.Put, error) {
 	return rows, found.Err()
 }
 
-// wrongEffects describes what is wrong with the effects. It returns "" if nothing is.
+// wrongEffects describes what is wrong with the effects. It returns "" if they are correct.
 func wrongEffects(puts, rows []verdict.Put) string {
 	last, seen := map[string]int{}, map[verdict.Put]bool{}
 	lost, doubled, disorder, strange := 0, 0, 0, len(rows)

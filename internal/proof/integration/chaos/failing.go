@@ -29,7 +29,8 @@ const (
 	// patience is longer than any outage of the downstream service.
 	patience = 30 * time.Second
 	attempts = 3
-	// retryMax is the maximum backoff, so that a record is dead-lettered soon after its patience.
+	// retryMax is the maximum backoff. It is short, so that a record is dead-lettered soon after
+	// the time patience has passed.
 	retryMax = 5 * time.Second
 )
 
@@ -60,7 +61,8 @@ type failingHandler struct {
 	failed map[verdict.Put]bool
 }
 
-// once reports whether a record fails now because it fails once in this process.
+// once reports whether a record fails now. One in luckOne records fails the first time that this
+// process receives it, and succeeds after that.
 func (f *failingHandler) once(p verdict.Put) bool {
 	if hash(p.Key, p.Number, f.luck)%luckOne != 0 {
 		return false
@@ -75,8 +77,9 @@ func (f *failingHandler) once(p verdict.Put) bool {
 	return !before
 }
 
-// Handle fails in one of two ways, depending on the shard. It fails at a record and names it. Or it
-// does nothing and names no record.
+// Handle fails in one of two ways, depending on the shard and its epoch. In the first way, it fails
+// at a record and names the record. In the second way, it handles no record of the batch and names
+// no record.
 func (f *failingHandler) Handle(ctx context.Context, b *weir.Batch) error {
 	if _, err := os.Stat(f.away); err == nil {
 		start := now()
@@ -114,8 +117,8 @@ func (f *failingHandler) ended(b *weir.Batch, start int64, err error) error {
 	return f.note(func(line []byte) []byte { return verdict.AppendCall(line, call) })
 }
 
-// giveUp returns the policy. Its destination sometimes fails: before letters are stored, or after
-// that, like a lost answer.
+// giveUp returns the policy. Its destination sometimes fails, either before it stores the letters
+// or after it has stored them, like a lost answer.
 func giveUp(j *journal, path, life string) weir.GiveUp {
 	put := func(_ context.Context, letters []deadletter.Letter) error {
 		var text []byte

@@ -18,8 +18,8 @@ import (
 // until sets the time at which everything must be well again.
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
 
-// kill kills n processes. If leader is true, the first of them is the leader. Otherwise none of
-// them is.
+// kill kills n processes. If leader is true, the first of them is the leader. Otherwise the leader
+// is not killed.
 func (s *stage) kill(r round, n int, leader bool) error {
 	victims := s.victims(r, n, leader)
 	if n > 1 && !leader {
@@ -107,7 +107,7 @@ func (s *stage) stopAndRestart(r round) error {
 }
 
 // freezeDuringHandOff freezes a worker while another worker stops. The frozen worker may be
-// receiving the other one's leases.
+// receiving the leases of the worker that stops.
 func (s *stage) freezeDuringHandOff(r round) error {
 	victims := s.victims(r, 2, false)
 	frozen, leaving := victims[0], victims[1%len(victims)]
@@ -123,7 +123,7 @@ func (s *stage) freezeDuringHandOff(r round) error {
 	f.From = now()
 	bound := s.times.fromFrozen(s.pushed(nil))
 	until(f, f.From, bound)
-	// A handoff between the two waits until the freeze ends.
+	// A handoff from the worker that stops to the frozen worker waits until the freeze ends.
 	until(g, f.From, bound+s.times.moved())
 	err := s.freeze(f, frozen, d, nil)
 	err = errors.Join(err, leaving.wait(stopWithin))
@@ -312,8 +312,8 @@ func (s *stage) stopDuringOutage(r round) error {
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.stop())
 	})
-	// Leaving the store may have failed. The worker then counts as killed, at the latest when its
-	// timeout ends.
+	// The worker may have failed to leave the store. So it counts as killed at the end of its
+	// process, which comes at the latest when its stop times out.
 	err = errors.Join(err, v.wait(stopWithin))
 	until(f, max(f.To, now()), s.times.takenOver())
 	return errors.Join(err, s.restart(v))

@@ -58,14 +58,15 @@ func newUnwell() *unwell {
 	return u
 }
 
-// fail makes a fraction of the calls fail from now on. With "" no call fails.
+// fail makes a fraction (some) of the calls fail from now on, in the way how. If how is "", no call
+// fails.
 func (u *unwell) fail(how string, some float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.how, u.some = how, some
 }
 
-// end ends the subscriptions of a mode.
+// end ends the subscriptions whose mode is how.
 func (u *unwell) end(how string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -36,8 +36,8 @@ func (s *stage) leader() string {
 	return ""
 }
 
-// shardOf returns an open shard of a process. It returns "" if the process has none, or if there
-// are too many shards already.
+// shardOf returns an open shard of a process. It returns "" if the process has no open shard, or if
+// the stream has too many open shards already.
 func (s *stage) shardOf(l *life) string {
 	v, err := s.view()
 	open := s.server.OpenShards(stream)

@@ -34,7 +34,7 @@ func readingOf(wish string, n int) weir.Reading {
 	return weir.Polling
 }
 
-// pushed reports whether one of the processes reads by fan-out. nil means all processes.
+// pushed reports whether at least one of the processes reads by fan-out. nil means all processes.
 func (s *stage) pushed(lives []string) bool {
 	return slices.ContainsFunc(s.slots, func(w *slot) bool {
 		return w.reading == weir.FanOut && (lives == nil || slices.Contains(lives, w.life.name))

@@ -15,7 +15,7 @@ type report struct {
 	settings
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
-	// The numbers of calls that reached Kinesis.
+	// Subscribed and Polled are the numbers of calls that reached Kinesis.
 	Effects    int      `json:"effects,omitempty"` // rows or lines, with -sink
 	Letters    int      `json:"letters,omitempty"` // with -failing; includes duplicates
 	Subscribed int      `json:"subscribe_calls"`

@@ -20,8 +20,8 @@ import (
 const (
 	stopWithin  = 40 * time.Second // a worker leaves much sooner than that
 	readyWithin = time.Minute
-	// calm is the time between two faults, after the time limit of the first one. A shard that is
-	// still silent then has no excuse.
+	// calm is the time between the time limit of a fault and the next fault. If a shard is silent
+	// in this time, no fault excuses the silence.
 	calm = time.Second
 	// subscriptionLife is shorter than the service's five minutes. So renewals happen during
 	// faults, and faults hit subscriptions that are too young for a takeover.
@@ -55,8 +55,8 @@ type stage struct {
 // caFile returns the path of the certificate of the Kinesis server.
 func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
 
-// play runs the application, causes the faults, and stops the application. Problems that are not
-// errors of this program are added to wrong.
+// play runs the application, causes the faults, and stops the application. It adds the problems
+// that it finds in the application to wrong, and returns only errors of this program.
 func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if s.backing, err = newBacking(t, s.Store, s.dir); err != nil {
 		return 0, 0, err
@@ -154,7 +154,7 @@ func (s *stage) begin(r round, f verdict.Fault, format string, args ...any) *ver
 	return &f
 }
 
-// part records a fault that is part of another one.
+// part records a fault that is part of another fault.
 func (s *stage) part(of *verdict.Fault, f verdict.Fault) *verdict.Fault {
 	f.Kind, f.From, f.To, f.Until, f.Part = of.Kind, of.From, of.To, of.Until, true
 	s.faults = append(s.faults, &f)

@@ -27,9 +27,10 @@ const (
 	app            = "chaos"
 	idle           = 250 * time.Millisecond
 
-	// work is the duration of a record. It is short, so that a backlog after a fault is soon
-	// handled, even in a shard that has most of the keys. One in slowOne calls takes up to slow
-	// longer in the middle. So faults happen, and heartbeats are sent, in the middle of calls.
+	// work is how long the handler takes for a record. It is short, so that a backlog after a fault
+	// is soon handled, even in a shard that has most of the keys. One in slowOne calls pauses in
+	// the middle for up to the time slow. So faults happen, and heartbeats are sent, in the middle
+	// of calls.
 	work    = time.Millisecond
 	slowOne = 3
 	slow    = 600 * time.Millisecond
@@ -107,8 +108,8 @@ type journal struct {
 	slowed, saved map[string]time.Time
 }
 
-// sometimes returns true for one in this many calls. It returns true at most once per that many
-// idle intervals, because with fan-out there are as many calls as records.
+// sometimes returns true with probability 1/n, where n is the argument one. With fan-out, there are
+// as many calls as records. So it also returns true for a shard at most once in n idle intervals.
 func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // An operator with the documented read-only grants can use every command that only reads, and no
-// other.
+// other command.
 func TestWhoMayOnlyLook(t *testing.T) {
 	weir := built(t)
 	server := kinesistest.NewServer(t)

@@ -25,9 +25,9 @@ func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.
 
 func ofCapacity(c capacity.Cost) cost { return cost{c.Requests, c.Kinds, c.Writes, c.Reads} }
 
-// javaPerHour returns the cost of the Java KCL, with formulas from its source. The cost contains
-// renewals of each lease, assignments, the auditor, metrics and the lock. Version 3.x has metrics
-// and the lock in addition to renewals.
+// javaPerHour returns the cost of the Java KCL 3 per hour, with formulas from its source. The cost
+// contains renewals of each lease, assignments, the auditor, metrics and the lock. Metrics and the
+// lock are new in version 3.
 func javaPerHour(leases, workers int) (writes, reads float64) {
 	l, w := float64(leases), float64(workers)
 	return 1088*l + 120*w + 120, 9.9*l + 420*w

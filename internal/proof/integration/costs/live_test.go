@@ -99,7 +99,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	for range 6 {
 		// The limit is for idle workers. If the machine stalls for seconds, calls fail and are
 		// repeated, and leases may move late. A measurement during such a stall proves nothing, so
-		// it is repeated. The last one counts.
+		// it is repeated. The last measurement counts.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()

@@ -121,9 +121,9 @@ type confirmations struct {
 	steady   bool     // the server is not disturbed
 }
 
-// own records the owner of a shard at an epoch, which must be unique. After a failover of Redis, a
-// lease has no owner for a while. It then has a placeholder name that differs between the old
-// server and the new one.
+// own records the owner of a shard at an epoch, which must be unique. There is one exception. After
+// a failover of Redis, a lease has no owner for a while, and its owner is a placeholder name. The
+// old server and the new one use different placeholders.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")

@@ -109,7 +109,7 @@ func (f Fault) strike(t *testing.T, n int, op operation, app string) (err error)
 }
 
 // LostAnswers tests a store whose connection can lose answers after the server has carried out the
-// request. lose(n) loses the nth of the following answers; with 0 it loses none. lost reports
+// request. lose(n) loses the nth of the following answers. lose(0) loses no answer. lost reports
 // whether an answer was lost.
 func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost func() bool) {
 	Faults(t, clean, Fault{Store: faulty, At: func(n int, _ context.CancelFunc) { lose(n) }, Happened: lost})

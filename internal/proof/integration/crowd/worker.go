@@ -27,8 +27,8 @@ const (
 	patience       = 30 * time.Second // of a worker, during a restart of the server
 )
 
-// Main runs the tests, or in a worker process the worker. TestMain must call it. open opens a
-// store; it receives only the place.
+// Main runs the tests. In a worker process, it runs the worker instead. TestMain must call it. open
+// opens a store; it receives only the place.
 func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -46,8 +46,8 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 type insist func(what string, call func(context.Context) error) error
 
 // insisting returns a function that repeats a call until the call is answered. If the server is
-// steady, calls are not repeated, and any error fails the process, except that the session is over.
-// Sleeping is allowed here, because this is a separate process.
+// steady, the function does not repeat calls. Any error then fails the process, except for the
+// error that the session is over. Sleeping is allowed here, because this is a separate process.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()

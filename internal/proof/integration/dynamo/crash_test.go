@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// mortal forwards requests until a write of a lease has been answered. Then it blocks all requests,
-// as if the process had died at that moment. alive ends this.
+// mortal forwards requests until a write of a lease has been answered. Then it fails all requests,
+// as if the process had died at that moment.
 type mortal struct {
 	to   aws.HTTPClient
 	dead atomic.Bool

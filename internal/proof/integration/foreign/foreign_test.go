@@ -26,7 +26,7 @@ import (
 
 const stream = "flights"
 
-// patience is the time limit of each wait. Machines are shared.
+// patience is the time limit of each wait. It is long, because machines are shared.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {

@@ -248,8 +248,8 @@ func sts(t *testing.T, account string) (port string) {
 	return port
 }
 
-// putTagged puts records with tags, which weir packs because the KPL cannot. Their numbers begin
-// with the given one. It returns the number of records, and adds their locations to said.
+// putTagged puts records with tags. weir packs them, because the KPL cannot. number is the number
+// of the first record. putTagged returns the number of records, and adds their locations to said.
 func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[string]string) (n int) {
 	t.Helper()
 	// Each aggregate has one key. Even a single record is packed, because of its tags.

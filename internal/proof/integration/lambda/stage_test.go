@@ -136,8 +136,8 @@ type worker struct {
 	exited chan error // receives one result
 }
 
-// start starts weir with functions, in a folder. It sets no patience: if a flight always fails, all
-// others may have been handled already.
+// start starts weir with functions, in a folder. It sets --patience to 0, because if a flight
+// always fails, there may be no other flight left that could succeed.
 func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker {
 	t.Helper()
 	log, err := os.OpenFile(s.path("said"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

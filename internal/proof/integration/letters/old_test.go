@@ -25,7 +25,7 @@ const (
 	oldInstant = 1795395726000000
 )
 
-// oldWorker runs these statements in the dialect of a database.
+// oldWorker runs the old statements in the dialect of a database.
 type oldWorker struct {
 	db *sql.DB
 	d  sqlletters.Dialect

@@ -18,9 +18,9 @@ import (
 )
 
 // commit is the previous version. It is the newest version whose workers may be running when
-// workers of this version join them. With each release, it becomes the commit of the previous
-// release, and internal/previous follows. Until the first release, it stays before all additions to
-// the contract of stores, and stored data must be compatible with it. It is the first version that
+// workers of this version join them. Each release sets it to the commit of the previous release,
+// and adapts internal/previous. Until the first release, it is a commit before all additions to the
+// contract of stores, and stored data must be compatible with it. It is the first commit that
 // accepts SQL tables of an unknown version.
 const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 

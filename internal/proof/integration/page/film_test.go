@@ -20,8 +20,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// film contains the answers of the page at one moment of virtual time. A browser in real time can
-// then show them. States that take minutes are available immediately and are reproducible.
+// film contains the answers of the page at one moment of virtual time. A browser, which runs in
+// real time, can then show these answers. So states that take minutes are available immediately and
+// are reproducible.
 type film map[string]*httptest.ResponseRecorder
 
 // take requests a view and its dynamic part from the page.
@@ -141,8 +142,8 @@ func (s *stage) advance(app string, id int, session string, epoch uint64, to sha
 	s.beats[app+" "+session] = r
 }
 
-// pass lets time pass. Every second, all sessions send heartbeats, each is called, and the page is
-// requested.
+// pass lets time pass. Every second it calls each, and all sessions send heartbeats. Every five
+// seconds it requests the page.
 func (s *stage) pass(d time.Duration, page http.Handler, each func(age time.Duration), views ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {

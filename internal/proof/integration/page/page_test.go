@@ -231,7 +231,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	// If the server does not answer, the page shows that it is old. Later it recovers.
 	s.silent.Store(true)
 	s.until(`document.getElementById("live").classList.contains("old")`)
-	// A screen reader announces each change, so the text must not change while it is old.
+	// A screen reader announces each change, so the text must not change while the page is old.
 	s.until(`/^Old: this is from \d\d:\d\d:\d\d UTC$/.test(window.was = document.getElementById("live").textContent)`)
 	s.do(chromedp.Sleep(2 * time.Second))
 	s.until(`document.getElementById("live").textContent === window.was`)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A heartbeat must not read the leases of other workers, with and without table statistics.
+// A heartbeat must not read the leases of other workers, whether there are table statistics or not.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	const leases, sessions, beats = 5000, 50, 20
 	dsn := postgres.Weir(postgres.Start(t))

@@ -25,7 +25,7 @@ import (
 const (
 	shards = 30
 	keys   = 1000
-	// patience is the time limit of each wait. Machines are shared.
+	// patience is the time limit of each wait. It is long, because machines are shared.
 	patience = 3 * time.Minute
 )
 
@@ -219,7 +219,7 @@ func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, pe
 	for i := 0; i < records; {
 		n := int(float64(perSecond) * tick.Seconds())
 		if !p.hurry.Load() {
-			// Put records more and more slowly, so that the last worker gets some too.
+			// Put records more and more slowly, so that the last worker gets some records too.
 			n = min(n, (records-i)/200)
 		}
 		for n = max(1, n); n > 0 && i < records; n-- {

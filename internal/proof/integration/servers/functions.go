@@ -13,7 +13,8 @@ func PythonFunction(t testing.TB, handler string) string {
 	return "exec " + filepath.Join(fetched(t, "lambda-python"), "bin", "python") + " -B -m awslambdaric " + handler
 }
 
-// NodeFunction returns such a command for Node.js.
+// NodeFunction returns the command that runs a Lambda function for Node.js in its working
+// directory.
 func NodeFunction(t testing.TB, handler string) string {
 	t.Helper()
 	return "exec node " + filepath.Join(fetched(t, "lambda-node"), "node_modules", "aws-lambda-ric", "bin", "index.mjs") + " " + handler

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Run allows a program that is not a test to start servers. f receives a replacement for a test.
-// The replacement ends with all of its servers when f returns. The error reports their failure. The
-// end of ctx does not interrupt f; f must check it.
+// Run lets a program that is not a test start servers. f receives a replacement for a test. When f
+// returns, Run ends the replacement and all of its servers. The error of Run reports failures of
+// the servers. The end of ctx does not interrupt f; f must check ctx.
 func Run(ctx context.Context, f func(t testing.TB)) error {
 	p := &stand{}
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))

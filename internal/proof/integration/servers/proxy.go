@@ -61,8 +61,8 @@ func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 }
 
 // HoldAnswers registers a function that selects answers to hold back. hold receives the client's
-// data. If it returns true, the client never gets the answer to it nor any later answer, and the
-// connection stays open. A nil function ends this for later data.
+// data. If it returns true, the client receives neither the answer to this data nor any later
+// answer, and the connection stays open. A nil function ends this for later data.
 func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,7 +85,7 @@ func KinesisLocal(t testing.TB) *Server {
 	t.Helper()
 	cmd := node(t, "kinesis-local/main.js")
 	cmd.Env = append(cmd.Env,
-		// Otherwise the server searches this file in the working directory.
+		// Otherwise the server searches for this file in the working directory.
 		"KINESIS_MOCK_CERT_PATH="+filepath.Join(fetched(t, "npm"), "node_modules", "kinesis-local", "server.json"),
 		"CREATE_STREAM_DURATION=50ms", "DELETE_STREAM_DURATION=50ms", "SPLIT_SHARD_DURATION=50ms", "MERGE_SHARDS_DURATION=50ms",
 		"UPDATE_SHARD_COUNT_DURATION=50ms", "LOG_LEVEL=ERROR", "SHARD_LIMIT=100")

@@ -80,7 +80,8 @@ type conn struct {
 	lost bool
 	tx   *transaction // the last transaction
 
-	// The statement with the position that the control writes after the commit.
+	// query and args are the statement that stores the position. It is kept here only if apart is
+	// set, and executed after the commit.
 	query string
 	args  []driver.NamedValue
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// windows checks that each record is in one row of the results exactly once. Workers stop while
-// windows are open, lose their checkpoints, and fail before and after COMMIT, and the shard is
-// split. A result that is written twice would violate the primary key.
+// windows checks that each record is in one row of the results exactly once. In the meantime,
+// workers stop while windows are open, lose their checkpoints, and fail before and after COMMIT.
+// The shard is split. A result that is written twice would violate the primary key.
 func windows(t *testing.T, p Place) { sums(t, p, window.Config[int]{Size: time.Second}) }
 
 // timedWindows tests windows by a time in the payload. The records are not in the order of these

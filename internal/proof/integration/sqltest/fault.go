@@ -187,7 +187,8 @@ func vanishes(t *testing.T, s Server, d *servers.Database) {
 	defer call.Wait()
 	defer close(over)
 	<-hangs
-	// A busy machine may need a minute. Without a limit, it would be hours.
+	// On a busy machine, this call may take a minute. If the server did not end idle transactions,
+	// the call would wait for hours.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done, err := store.Apply(ctx, "app", []lease.Action{{Kind: lease.Revoke, Key: Key("000000"), Epoch: 1}})

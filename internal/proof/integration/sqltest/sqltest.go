@@ -107,7 +107,7 @@ type Server struct {
 	Closed []string // statements that revoke default permissions in a database
 
 	// Impatient is added to a data source name to make the server end idle transactions. It is ""
-	// if the store does that.
+	// if the store itself makes the server do so.
 	Impatient string
 }
 
@@ -125,8 +125,8 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run runs the tests for every server. They share one server, except for the tests that restart it.
-// Each has its own database.
+// Run runs the tests that are the same for every kind of server. The tests share one server, except
+// for those that restart it. Each test has its own database.
 func Run(t *testing.T, s Server) {
 	d := s.Start(t)
 	for _, c := range []struct {

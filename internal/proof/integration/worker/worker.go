@@ -159,7 +159,8 @@ func noted(path string) time.Time {
 	return time.Unix(0, n)
 }
 
-// Killed returns the time at which a record ended the process. It returns zero if none has.
+// Killed returns the time at which a record ended the process. It returns zero if no record has
+// ended it.
 func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
 // Told returns the time at which [weir.Events].Suspected was first called. It returns zero if it

@@ -30,8 +30,8 @@ func (j *judge) repeats() {
 func (j *judge) stretch(e *epoch, repeated []*handling) {
 	j.v.Repeated += len(repeated)
 	head := repeated[0]
-	// An owner that resumes late may interfere with the next owner. The duplicates of both then
-	// need not begin where an owner begins.
+	// An owner that resumes late may interfere with the next owner. The duplicates of both owners
+	// may then begin in the middle of an owner's work.
 	behind := head.opens || head.stale || head.before.stale
 	culprit := head.before.life
 	if head.stale {

@@ -97,11 +97,11 @@ type Verdict struct {
 	Lost     int `json:"lost"`
 	Disorder int `json:"order_breaks"`
 	Overlaps int `json:"overlaps"`
-	// Backwards counts checkpoints that a previous owner got confirmed, and confirmed checkpoints
-	// that were lost later.
+	// Backwards counts checkpoints that were confirmed to an owner after a later epoch had begun,
+	// and confirmed checkpoints that a later owner does not know.
 	Backwards int `json:"checkpoint_breaks"`
-	// Late counts handlings after another owner had the shard, in calls that were running when
-	// their process was frozen.
+	// Late counts records that a call handled after another owner had the shard. The process of the
+	// call was frozen while the call was running.
 	Late    int `json:"late_handlings"`
 	Saves   int `json:"confirmed_saves"`
 	GivenUp int `json:"given_up,omitempty"` // records with a letter

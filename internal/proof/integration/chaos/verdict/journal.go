@@ -39,8 +39,9 @@ func AppendSave(b []byte, shard, sequence string, epoch uint64, start, end int64
 // AppendPut appends the line for a record to the producer's list.
 func AppendPut(b []byte, p Put) []byte { return fmt.Appendf(b, "%s\t%d\t%d\n", p.Key, p.Number, p.At) }
 
-// Add parses complete lines and returns the rest, which is an incomplete line. A killed process may
-// never complete it. Its handler did not return, so the line does not count.
+// Add parses complete lines and returns the rest, which is an incomplete line. If the process was
+// killed, the line may stay incomplete forever. The handler had not returned then, so the line does
+// not count.
 func (j *Journal) Add(text []byte) (rest []byte, err error) {
 	return lines(text, func(f *fields) {
 		switch f.text() {

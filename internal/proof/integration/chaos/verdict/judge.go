@@ -22,13 +22,14 @@ import (
 //     call of a higher epoch for the same shard. One case is allowed, because a suspended process
 //     cannot be interrupted: the rest of a call that was running when its process was frozen. It
 //     must end within the allowance after the process has resumed.
-//   - Broken checkpoints: those that a previous owner got confirmed, and confirmed ones that a
-//     later owner does not know.
+//   - Broken checkpoints: a checkpoint that was confirmed to an owner after a later epoch had
+//     begun, or a confirmed checkpoint that a later owner does not know.
 //   - Unexplained duplicates: a series of duplicates must begin where an owner begins, or where it
 //     continues after a failed call. It must be within the time of a fault that may cause
 //     duplicates, and must repeat the work of a process that this fault affected.
-//   - Silence: a record waits from its put until it is handled. Time in which a fault excuses its
-//     shard does not count. The rest must not be longer than the allowance.
+//   - Silence: a record waits from its put until it is handled. The time during which a fault
+//     excuses the record's shard does not count. The remaining time must not be longer than the
+//     allowance.
 func Judge(h History) Verdict {
 	j := &judge{History: h, shards: map[string]*shard{}, kinds: map[string]*Kind{}, said: map[string]int{}}
 	j.gather()
@@ -217,8 +218,9 @@ func (j *judge) begun(name string, e *epoch, start int64) {
 	}
 }
 
-// thawed reports whether a late handling is allowed. Its process must have been suspended when the
-// next epoch began, and must have stopped soon after it resumed.
+// thawed reports whether a late handling is allowed. The process of the handling must have been
+// suspended when the next epoch began, and the handling must have ended soon after the process
+// resumed.
 func (j *judge) thawed(e *epoch, h *handling) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, h.life) && f.From < e.overtaken && f.To <= h.End && h.End <= f.To+int64(j.Allowance)

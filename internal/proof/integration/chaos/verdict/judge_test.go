@@ -308,8 +308,8 @@ func TestAFaultOfTwoParts(t *testing.T) {
 	}
 }
 
-// The part of a record's wait that no fault excuses counts once, for any number and overlap of
-// faults.
+// Faults excuse part of a record's wait. If faults overlap, the time that they share is excused
+// only once.
 func TestTimeIsExcusedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -12,7 +12,8 @@ type Letter struct {
 	ID, Life, Shard string
 	Epoch           uint64
 	At              int64
-	// Confirmed means that the destination confirmed it. If not, it may be stored again.
+	// Confirmed means that the destination confirmed the letter. A letter that is not confirmed may
+	// be stored again.
 	Confirmed bool
 }
 

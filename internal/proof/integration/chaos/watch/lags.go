@@ -119,8 +119,8 @@ func firstCalls(h verdict.History) map[owner][]term {
 }
 
 // begins reports whether a process had not finished its first call for a shard at a time, or would
-// begin it within a scrape or two. Until then, the process knows when it read its current records,
-// but not when they were put.
+// begin that call within a scrape or two. Until the first call has ended, the process knows when it
+// read its current records, but not when they were put.
 func begins(terms []term, at int64) bool {
 	const soon = 2 * int64(time.Second)
 	for i, t := range terms {

@@ -93,8 +93,9 @@ func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 }
 
 // apply counts records in one transaction. It returns the position up to which effects are applied.
-// The transaction requires that this position was before the first record. The position may also be
-// among the records, if an earlier owner divided the batches differently.
+// The transaction requires that the position in the table is before the first record. If it is not,
+// apply returns the position in the table, which may be among the records, because an earlier owner
+// may have divided the batches differently.
 func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Record, counts map[string]int) (reached string, err error) {
 	last := records[len(records)-1].Position()
 	actions := []types.TransactWriteItem{{Update: &types.Update{
