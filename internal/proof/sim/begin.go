@@ -11,7 +11,7 @@ import (
 // minutes.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins records the first lease of an application that starts at the tip. A creator of a lease first
+// pins notes the first lease of an application that starts at the tip. A creator of a lease first
 // learns which shards are open. Records that are put after that moment must be handled, even if
 // other leases are created later. Earlier records must not be handled, unless leases of an earlier
 // leader arrive late. The service's clock has a resolution of a second.

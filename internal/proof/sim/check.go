@@ -78,8 +78,8 @@ func (t *trusted) is(held []lease.Lease) bool {
 	return true
 }
 
-// gives records the leases that a heartbeat returns. The worker no longer trusts them from the
-// moment when it sends the heartbeat.
+// gives notes the leases that a worker returns with a heartbeat. The worker no longer trusts these
+// leases from the moment when it sends the heartbeat.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
 		if p.Release || p.Position.IsEnd() {
@@ -88,7 +88,7 @@ func (w *world) gives(l *life, r lease.Report) {
 	}
 }
 
-// trusts records the answer to a heartbeat. It checks that no other worker trusts the same leases.
+// trusts notes the answer to a heartbeat. It checks that no other worker trusts the same leases.
 func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.heard = true
 	if l.session != r.Session {
@@ -364,7 +364,8 @@ func (w *world) removed(l lease.Lease) {
 	}
 }
 
-// well describes what is still wrong after the end of the faults. It returns "" if nothing is.
+// well describes what is still wrong after the end of the faults. It returns "" if nothing is
+// wrong.
 func (w *world) well() string {
 	if todo := w.unproduced(); todo != "" {
 		return todo
@@ -460,8 +461,9 @@ func (w *world) isOver(session string) bool {
 	return l != nil && l.of.life != l
 }
 
-// said reports whether a running worker reports that it reads a stream. If no worker does, and the
-// leader does not read the stream either, its leases are not assigned. Dead workers then keep them.
+// said reports whether a running worker reports that it reads a stream. If no worker reports this,
+// and the leader does not read the stream either, the leases of the stream are not assigned. Dead
+// workers then keep their leases.
 func (w *world) said(name string) bool {
 	if leader, leads := w.runs(w.leader); !leads || leader.older {
 		return true // a leader of the previous version assigns the leases to any worker

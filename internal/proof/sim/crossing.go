@@ -34,9 +34,9 @@ var crossingFaults = map[Fault]float64{
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing chooses the features of an application. The seed selects a set of the covering list.
-// Consecutive seeds use consecutive sets, so that as many seeds as the list has sets use each set
-// once. Then makeCrossing adds some compatible features at random.
+// makeCrossing chooses the features of an application. The seed selects a set of the covering list,
+// and consecutive seeds select consecutive sets. So a run of as many seeds as the list has sets
+// uses each set once. Then makeCrossing adds some compatible features at random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return
@@ -202,8 +202,8 @@ func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
 	return bad
 }
 
-// handles returns the number of records that the handler can handle or fail at. The last of them is
-// the first record at which it always fails.
+// handles returns the number of records up to the first record at which the handler always fails,
+// including that record. If there is no such record, it returns the number of all records.
 func (w *world) handles(ids []judge.ID) int {
 	if bad := w.badAt(ids); bad != nil {
 		return bad.index + 1

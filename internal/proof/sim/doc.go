@@ -6,13 +6,13 @@
 // # How a seed replays
 //
 // A simulation runs in a testing/synctest bubble, on one processor. Whenever weir waits for
-// something external, the waiting goroutine parks at the gate. External are calls to the store, to
-// Kinesis and of the handler, and the end of Run. When all goroutines have parked, the driver takes
-// the arrived calls, sorted by worker, kind, shard and number. It decides the fate of each call by
-// a hash of the seed and those names. It puts the consequences on a calendar, at times that differ
-// for all events. The driver then lets the first event happen, waits until all goroutines have
-// parked again, checks the invariants, and continues. In between, virtual time advances to weir's
-// next timer.
+// something external, the waiting goroutine parks at the gate. Something external is a call to the
+// store, to Kinesis or of the handler, or the end of Run. When all goroutines have parked, the
+// driver takes the arrived calls, sorted by worker, kind, shard and number. It decides the fate of
+// each call by a hash of the seed and those names. It puts the consequences on a calendar, at times
+// that differ for all events. The driver then lets the first event happen, waits until all
+// goroutines have parked again, checks the invariants, and continues. In between, virtual time
+// advances to weir's next timer.
 //
 // So in each step only the goroutines affected by one event run. Their next calls arrive at the
 // gate and are sorted. Random choices inside weir (package jitter) are a hash of the seed and the
@@ -31,8 +31,9 @@
 //     passes records to them by TryPut, one per step. The service refuses records at random and has
 //     no limits per shard. Consumers count each stored copy of a record as a separate record.
 //     A producer's judge compares the outcomes with the copies and with what handlers got.
-//   - A pause delays all answers to a worker's calls, and its handlers' returns, until it is over;
-//     its timers continue. The chaos command tests processes that are really frozen.
-//   - A crash: from that instant no call or log line of the worker has an effect. Its goroutines
-//     are ended in the background.
+//   - A pause of a worker delays all answers to the worker's calls, and the returns of its
+//     handlers. The timers of the worker continue. The chaos command tests processes that are
+//     really frozen.
+//   - After a crash, no call or log line of the worker has an effect. Its goroutines are ended in
+//     the background.
 package sim

@@ -72,7 +72,7 @@ type hindered struct {
 
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
-// keepsFromStore records that a call to the store fails, and that this takes the duration d.
+// keepsFromStore notes that a call to the store fails, and that this takes the duration d.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
 	if c.op == "leave" { // the worker retries it for this long
 		d = max(d, w.settings.failover)
@@ -84,7 +84,7 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 	}
 }
 
-// keepsFromReading records that a call about a shard or stream fails, and that this takes the
+// keepsFromReading notes that a call about a shard or stream fails, and that this takes the
 // duration d.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
@@ -141,8 +141,8 @@ func (w *world) tick() {
 // bound converts a limit to nanoseconds of the slowest clock, with a margin for calls.
 func bound(d time.Duration) int64 { return int64(d)*21/20 + int64(500*time.Millisecond) }
 
-// within reports a violation if a duty has lasted longer than its limit d. Otherwise it records
-// which part of the limit was used.
+// within reports a violation if a duty has lasted longer than its limit d. It also records the
+// largest part of the limit that a duty of this kind has used.
 func (w *world) within(since int64, d time.Duration, kind string, say func() string) {
 	now := w.now()
 	if since >= now {
@@ -204,7 +204,7 @@ func (w *world) overdue() {
 	}
 }
 
-// bars records the time from which the leader's calls to the store fail. That is now, or the end of
+// bars notes the time from which the leader's calls to the store fail. That is now, or the end of
 // its current call.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
@@ -226,9 +226,9 @@ func (w *world) stepsDown() {
 }
 
 // watched returns the time from which the current leader must know how long each session has been
-// silent. The leader already watched as a follower. So the end of the previous leadership counts,
-// not the beginning of its own. Anything that hindered the leader at that time also hindered its
-// watching.
+// silent. The leader already watched the sessions as a follower. So this time is the end of the
+// previous leadership, not the beginning of its own. Anything that hindered the leader at that time
+// also hindered its watching.
 func (w *world) watched() int64 {
 	leader, leads := w.runs(w.leader)
 	if !leads || leader.leads == math.MaxInt64 {
@@ -267,7 +267,7 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 	}
 }
 
-// noteHandlers records which shards have a running handler. It also records whether user code that
+// noteHandlers notes which shards have a running handler. It also notes whether user code that
 // began before the end of the faults is still running.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {

@@ -5,8 +5,8 @@ import "time"
 // This file contains limits for the wait for memory, in profiles with large records.
 
 // othersKeep returns the time until which handlers of other shards may have held all the memory for
-// large records. That is the time when at least two of them were last running. A single handler
-// that holds a page for long does not delay other shards.
+// large records. It is the last time at which at least two of these handlers were running. A single
+// handler that holds a page for long does not delay other shards.
 func (h *hindered) othersKeep(shard string) int64 {
 	last, before := int64(0), int64(0)
 	for of, at := range h.handles {

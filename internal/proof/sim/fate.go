@@ -67,8 +67,8 @@ type oddsKey struct {
 	kinds int
 }
 
-// admitStore decides the fate of a call to the store: whether and when it takes effect, and when
-// and with what it is answered.
+// admitStore decides the fate of a call to the store: whether and when the call takes effect, when
+// it is answered, and with what answer.
 func (w *world) admitStore(c *call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -321,7 +321,7 @@ func (w *world) effect(c *call) (r reply) {
 	return r
 }
 
-// resigns records that a life has resigned as leader with this heartbeat or an earlier one.
+// resigns notes that a life has resigned as leader with this heartbeat or an earlier one.
 func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
 	if said.Resigns == 0 {
 		return
@@ -370,7 +370,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	})
 }
 
-// also decides about one more fault, independent of the others.
+// also decides whether one more fault happens to a call, independently of the call's other faults.
 func (w *world) also(c *call, d *dice, f Fault) bool {
 	p := w.profile.Rates[f]
 	if p == 0 || w.calm.Load() {

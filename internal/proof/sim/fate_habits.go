@@ -115,8 +115,8 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves records which records a failed call leaves undone. named is the number of records before
-// the one that the error names.
+// leaves notes which records a failed call leaves undone. named is the number of records before the
+// one that the error names.
 func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
@@ -180,8 +180,8 @@ func (w *world) admitLate(c *call, _ *late) {
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
-// notesLate reports whether such a goroutine may still mark records as done. After the end of the
-// term, other owners may have done them too.
+// notesLate reports whether a goroutine that a handler left behind may still mark records as done.
+// After the end of the term, other owners may have done these records too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

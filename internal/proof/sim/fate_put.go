@@ -93,7 +93,7 @@ func whimOf(f Fault, d *dice) (how model.PutWhim) {
 	return how
 }
 
-// stores records what a call of PutRecords has stored.
+// stores notes what a call of PutRecords has stored.
 func (w *world) stores(l *life, stored []model.Stored) {
 	p := w.producing
 	for _, one := range stored {

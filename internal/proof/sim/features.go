@@ -202,8 +202,8 @@ const (
 )
 
 // covering returns the covering list: sets of features that together contain every legal pair. The
-// list is the same in every process. Each next set is the best of some random legal sets, which is
-// the one with the most new pairs.
+// list is the same in every process. To find the next set of the list, covering tries some random
+// legal sets and takes the one with the most new pairs.
 var covering = sync.OnceValue(func() (list []featureSet) {
 	left := map[pair]bool{}
 	for _, p := range legalPairs() {

@@ -85,8 +85,8 @@ func (w *world) droppedRecords() int {
 }
 
 // unpassed returns the name of a shard whose checkpoint is not after its last record, although all
-// wanted records were handled. It returns "" if there is none. It also returns "" without filters,
-// or if sinks decide where reading starts.
+// wanted records were handled. It returns "" if there is no such shard. It also returns "" without
+// filters, or if sinks decide where reading starts.
 func (w *world) unpassed() string {
 	// Handlers that pull do not always report done records.
 	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) {

@@ -239,7 +239,7 @@ func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 	k.others[i], k.over[i] = last, &before
 }
 
-// changed describes how the kept data has changed. It returns "" if it has not.
+// changed describes how the kept data has changed. It returns "" if the data has not changed.
 func (k *kept) changed() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

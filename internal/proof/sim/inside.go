@@ -25,7 +25,8 @@ func (w *world) checkInside() {
 	}
 }
 
-// wentBack returns the name of a counter that has decreased. It returns "" if none has.
+// wentBack returns the name of a counter that has decreased. It returns "" if no counter has
+// decreased.
 func wentBack(before, now any) string {
 	was, is := reflect.ValueOf(before).Elem(), reflect.ValueOf(now).Elem()
 	for i := range is.NumField() {

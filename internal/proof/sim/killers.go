@@ -23,7 +23,7 @@ type killers struct {
 	ended  map[string]bool             // ended sessions
 	at     map[judge.ID]shard.Position // the checkpoint when a record last killed a worker
 	moved  map[judge.ID]int            // number of deaths of a record before which the checkpoint had moved
-	// tried contains the records that workers announced to handle alone.
+	// tried contains the announcements of lives that they will handle a record alone.
 	tried map[trial]bool
 }
 
@@ -50,8 +50,8 @@ func (w *world) makeKillers() {
 	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}, at: map[judge.ID]shard.Position{}, moved: map[judge.ID]int{}}
 }
 
-// suspectAfter returns Options.SuspectAfter. It is off in other profiles, because handling records
-// one by one is slow.
+// suspectAfter returns Options.SuspectAfter. In profiles without killers it is off, because
+// handling records one by one is slow.
 func (w *world) suspectAfter() int {
 	if w.killers == nil {
 		return -1
@@ -64,7 +64,8 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
-	// Without dead letters, the record would kill forever, so it stops after some deaths.
+	// Without dead letters, the record would kill workers forever, so it stops killing them after
+	// some deaths.
 	if w.letters == nil && w.killers.killed[id] >= w.killers.after {
 		return false
 	}
@@ -72,9 +73,9 @@ func (w *world) kills(id judge.ID) bool {
 	if !d.chance(.01) {
 		return false
 	}
-	// With a sink, dead-lettered records are read again, and weir does not remember two killing
-	// records in a row for long enough. Without GiveUp, the pauses get longer with each killing
-	// record.
+	// Let several records kill only if there are dead letters and no sink. With a sink,
+	// dead-lettered records are read again, and weir does not remember two killing records in a row
+	// for long enough. Without GiveUp, the pauses get longer with each killing record.
 	if w.sink == nil && w.letters != nil {
 		return true
 	}
@@ -84,7 +85,7 @@ func (w *world) kills(id judge.ID) bool {
 	return w.killers.only == id
 }
 
-// hasInHand records the current records of a handler, or nil when the handler returns. It reports
+// hasInHand notes the current records of a handler, or nil when the handler returns. It reports
 // whether one of the records ends the process.
 func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	if w.killers == nil {
@@ -101,7 +102,7 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	return kills
 }
 
-// killsOneMore records that a record kills a worker, and checks the maximum.
+// killsOneMore notes that a record kills a worker, and checks the maximum.
 func (w *world) killsOneMore(h *handling) {
 	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
@@ -126,7 +127,7 @@ func (w *world) killsOneMore(h *handling) {
 // mostMore is the number of additional workers that a record may kill because of faults.
 const mostMore = 8
 
-// mourn records which records a life was handling when it crashed.
+// mourn notes which records a life was handling when it crashed.
 func (w *world) mourn(l *life) {
 	k := w.killers
 	if k == nil {
@@ -148,15 +149,15 @@ func (w *world) mourn(l *life) {
 	}
 }
 
-// countsAsDead records that a session was ended.
+// countsAsDead notes that a session was ended.
 func (w *world) countsAsDead(session string) {
 	if w.killers != nil {
 		w.killers.ended[session] = true // set once; the reason for the end does not matter
 	}
 }
 
-// trials records which records a worker announces to handle alone. The worker may crash before it
-// does.
+// trials notes which records a worker has announced to handle alone. The worker may crash before it
+// handles them.
 func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	if w.killers == nil {
 		return

@@ -14,8 +14,8 @@ import (
 // letters contains the data about failing and dead-lettered records.
 type letters struct {
 	policy weir.GiveUp // the policy without its destination
-	// failed counts failed calls by owner and record: calls whose first record it was, and calls
-	// with only this record.
+	// failed counts failed calls, for each owner and record. It counts the calls whose first record
+	// was this record, and the calls with only this record.
 	failed map[owned]*failures
 	ids    map[judge.ID]string // ID of the first letter of each record
 	again  map[owned]bool      // letters that may be put again, because the worker received no success
@@ -171,7 +171,8 @@ func (w *world) lastingWays() []int {
 	return ways
 }
 
-// badAt returns how handlers always fail at one of the records. It returns nil if they do not.
+// badAt returns how handlers always fail at one of the records. It returns nil if handlers do not
+// always fail at any of them.
 func (w *world) badAt(ids []judge.ID) *badly {
 	if w.letters == nil {
 		return nil
@@ -192,7 +193,7 @@ func (w *world) badAt(ids []judge.ID) *badly {
 	return nil
 }
 
-// fails records that a call of a handler failed. bad is nil if the error does not concern a record.
+// fails notes that a call of a handler failed. bad is nil if the error does not concern a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
 	if s == nil || h.judge.Stale {
@@ -347,7 +348,7 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 // service's clock.
 func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 
-// keepLetters records that dead letters are durable, before their worker receives the answer.
+// keepLetters notes that dead letters are durable, before their worker receives the answer.
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
 	w.judge.Moving = w.amid()
@@ -362,7 +363,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// heardLetters records that a worker receives the answer that dead letters are durable.
+// heardLetters notes that a worker receives the answer that dead letters are durable.
 func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)

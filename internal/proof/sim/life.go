@@ -230,7 +230,7 @@ func (w *world) crash(l *life, why string) {
 	w.ends(l)
 }
 
-// ends records that a life is over, and schedules the next one.
+// ends notes that a life is over, and schedules the next one.
 func (w *world) ends(l *life) {
 	if l.of.life != l {
 		return
@@ -344,7 +344,7 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
-// names records the name of an application that the life passes to the store, if it is not its own.
+// names notes the name of an application that the life passes to the store, if it is not its own.
 func (l *life) names(app string) {
 	if app != l.w.app {
 		l.w.foreign.Store(&app)

@@ -41,7 +41,7 @@ func (r reply) reached() uint64 {
 	return 0
 }
 
-// noteRead records an answer about a shard whose records are filtered.
+// noteRead notes an answer about a shard whose records are filtered.
 func (w *world) noteRead(c *call, r reply) {
 	reached := r.reached()
 	if w.filters == nil || reached == 0 {
@@ -69,7 +69,7 @@ func (w *world) noteRead(c *call, r reply) {
 	c.life.settling[key] = of
 }
 
-// advances records the last record of an answer. It reports whether the answer is progress: it
+// advances notes the last record of an answer. It reports whether the answer is progress: it
 // reaches farther than all earlier answers, and no record up to there is wanted by a handler.
 func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID) bool) bool {
 	if reached <= r.reached {
@@ -87,7 +87,7 @@ func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID
 	return true
 }
 
-// noteFinished records that a life has handled or dead-lettered records. The previous owner of the
+// noteFinished notes that a life has handled or dead-lettered records. The previous owner of the
 // shard may have dead-lettered records that this life has to handle again. Each bad record may take
 // as long as the first time. So, since the end of the faults, each record counts as progress once
 // for each life.

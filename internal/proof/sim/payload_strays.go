@@ -27,8 +27,8 @@ func (v *windows) uncounted() judge.ID {
 }
 
 // keepsStrays tells the judge about the strays of a previous owner when the sink stores the owner's
-// results. The next owner starts after these results, so it does not read the strays before their
-// end.
+// results. The next owner starts after these results, so it does not read the strays before the end
+// of the results.
 func (w *world) keepsStrays(l *life, about string, e *emission) {
 	if len(l.strays[about]) == 0 {
 		return

@@ -134,7 +134,7 @@ func (w *world) admitStray(c *call, s strayCall) {
 	})
 }
 
-// strayed records that a record was reported as a stray.
+// strayed notes that a record was reported as a stray.
 func (v *windows) strayed(s strayCall) string {
 	if _, known := v.places[s.id]; !known {
 		return fmt.Sprintf("%s is told as %s, and nobody put it", s.id, s.why)
@@ -256,9 +256,10 @@ func (p *payloadTime) tallied(v *windows, of string) string {
 	return ""
 }
 
-// late reports whether the i-th record of a shard is late. It is late if an earlier record has a
-// time at least Lateness after the end of its window, and if the windows did not all end early in
-// between. certain is true if the record is late for sure. perhaps is true if it may be late.
+// late reports whether the i-th record of a shard is late. It is late if two things are true. An
+// earlier record has a time at least Lateness after the end of its window. The windows did not all
+// end early between the two records. certain is true if the record is late for sure. perhaps is
+// true if it may be late.
 func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool) {
 	all := v.shards[of]
 	past := v.begins(all[i].of).Add(v.size + p.lateness)

@@ -12,8 +12,8 @@ import (
 )
 
 // placeless returns the faults that have a rate in a profile, but that no code of the simulation
-// causes. The summary of make sim cannot find them, because it expects only faults that could
-// happen.
+// causes. The summary of make sim does not report these faults, because it expects only faults that
+// could happen.
 func placeless(rates map[Fault]float64, places map[Fault]bool) (faults []Fault) {
 	for f := range rates {
 		if !places[f] {

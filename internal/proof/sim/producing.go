@@ -27,7 +27,7 @@ type producing struct {
 	copies map[copyOf]judge.ID     // how consumers name each stored copy
 }
 
-// copyOf is a stored copy of a record: in a record of the stream.
+// copyOf is a stored copy of a producer's record. The copy is in a record of the stream.
 type copyOf struct {
 	number string
 	id     judge.ID
@@ -306,14 +306,15 @@ func (w *world) producerClosed(m *making, err error) {
 	w.producerEnds(m)
 }
 
-// producerEnds records that a life is over, and schedules the next one.
+// producerEnds notes that a life is over, and schedules the next one.
 func (w *world) producerEnds(m *making) {
 	m.of.now = nil
 	d := roll(w.seed, "restart "+m.who.String())
 	w.after(d.often(100*time.Millisecond, 10*time.Second), func() { w.startProducer(m.of) })
 }
 
-// unproduced returns what producers still have to do, "" if nothing.
+// unproduced describes what the producers still have to do. It returns "" if they have nothing left
+// to do.
 func (w *world) unproduced() string {
 	if w.producing == nil || w.puts() {
 		return ""

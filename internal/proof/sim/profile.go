@@ -40,7 +40,8 @@ type Profile struct {
 	// Crosses means that the seed chooses the features from the covering list. See [covering].
 	Crosses bool
 	Apps    int // number of applications, one if 0
-	// number of streams; with a second number Options.StreamsFunc names all but the first
+	// Streams contains the smallest and the largest number of streams. Options.Stream names the
+	// first stream, and Options.StreamsFunc names the others.
 	Streams   [2]int
 	Apart     bool // some workers read only some of them
 	Producers int  // records are put by up to this many producers; by none if 0

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// print is the variable that makes the test print its result in another process.
+// print is the environment variable that makes the test print its result in another process.
 const print = "WEIR_SIM_PRINT"
 
 // mostRuns is how often a seed runs before the test gives up finding two equal runs.

@@ -92,7 +92,7 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow records a record that was put. For an aggregate it records the last record.
+// putInWindow notes a record that was put. For an aggregate it notes the last record.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
@@ -208,8 +208,8 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut checks records whose results ended together. They must be consecutive in their shard. None
-// may belong to a later window than the first.
+// cut checks records whose results ended together. The records must be consecutive in their shard.
+// No record may belong to a later window than the first record.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {
 		return ""

@@ -23,7 +23,7 @@ type tryKey struct{ op, about string }
 // repeatable reports whether weir sends a call of this operation a second time.
 func repeatable(op string) bool { return op == "GetRecords" || op == "GetShardIterator" }
 
-// arrives records a call. It reports whether the call is a second try.
+// arrives notes a call. It reports whether the call is a second try.
 func (t *tries) arrives(c *call, now int64) (second bool) {
 	key := tryKey{c.op, c.about}
 	if last := t.last[key]; last != nil && last.gone.Load() && !last.over && now-last.sent < int64(silentWithin) {
@@ -40,7 +40,7 @@ func (t *tries) arrives(c *call, now int64) (second bool) {
 // left reports whether there is certainly a second try for each of this many calls.
 func (t *tries) left(calls int) bool { return 20*(t.second+calls) <= 200+t.answers }
 
-// hangs records that a call to Kinesis is answered late or not at all.
+// hangs notes that a call to Kinesis is answered late or not at all.
 func (w *world) hangs(c *call, second bool) {
 	l, d := c.life, callWithin+retryMax
 	if repeatable(c.op) && !second {

@@ -93,7 +93,7 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// expires records that a record has expired. It checks whether reading of the shard would start at
+// expires notes that a record has expired. It checks whether reading of the shard would start at
 // that record.
 func (s *sink) expires(of, number string) {
 	at := s.at[of]
@@ -124,7 +124,7 @@ func (w *world) setsBack(id string, d *dice) {
 }
 
 // tellsLost reports whether weir can detect from the positions of a restored sink that records are
-// lost. It is used for sinks that do not report unknown shards. From such a sink, weir detects the
+// lost. It is used for sinks that do not report unknown shards. For such a sink, weir detects the
 // loss only if the sink contains the shard of each lost record, or an ancestor of that shard. This
 // includes records that an earlier restore lost and that are still missing, because checkpoints
 // have passed them.
@@ -301,8 +301,8 @@ func (s *sink) says(of string) weir.Position {
 	return weir.Oldest
 }
 
-// lies returns a wrong position: an impossible one, one of an earlier stream, or an unknown one.
-// None of them causes more than repeated records.
+// lies returns a wrong position: an impossible one, one of an earlier stream, or an unknown one. At
+// worst, such a position causes records to be handled again.
 func (w *world) lies(c *call, d *dice) weir.Position {
 	switch d.below(3) {
 	case 0:
@@ -320,7 +320,7 @@ func (w *world) lies(c *call, d *dice) weir.Position {
 	return at
 }
 
-// moves records that a lease was set back.
+// moves notes that a lease was set back.
 func (w *world) moves(key lease.Key) {
 	switch {
 	case w.sink == nil || !w.sink.doubts && w.crosses == nil:

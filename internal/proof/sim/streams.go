@@ -258,7 +258,7 @@ func (w *world) forgets(st *stream) {
 	}
 }
 
-// born records the shards of a stream for all applications that read it.
+// born notes the shards of a stream for all applications that read it.
 func (w *world) born(st *stream) {
 	for _, x := range w.reads(st) {
 		x.birth(st)
@@ -340,7 +340,7 @@ func (w *world) write(st *stream, d *dice) {
 	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
-// noteContainer records a record that was put into a stream that the application reads.
+// noteContainer notes a record that was put into a stream that the application reads.
 func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
 	rest := c.ids[len(c.ids):]
 	if w.crosses.has(featKeepPacked) { // the first record represents all, because they are delivered as one record

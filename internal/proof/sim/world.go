@@ -289,7 +289,7 @@ func (w *world) note(l *life, op, about string, n int, what string) {
 	w.history.seal(m)
 }
 
-// noteOf records the progress of a call in the history.
+// noteOf notes the progress of a call in the history.
 func (w *world) noteOf(c *call, how, what string) {
 	w.history.seal(w.history.add(moment{
 		at: w.now(), who: c.life.who.Name, life: c.life.who.Life, op: c.op, how: how, about: c.about, n: c.n, what: what,
@@ -375,7 +375,8 @@ func (w *world) isWrong() string {
 	return w.wrong
 }
 
-// mostSteps is the maximum number of steps. It is many times that of the largest simulation.
+// mostSteps is the maximum number of steps. The largest simulation needs only a small fraction of
+// them.
 const mostSteps = 20_000_000
 
 // end crashes all remaining workers and waits for their goroutines.

@@ -159,11 +159,11 @@ func (j *Judge) shard(id string) *shardState {
 	return s
 }
 
-// Born records that a shard exists, and its parents.
+// Born notes that a shard exists, and its parents.
 func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = parents }
 
-// Put records that a record was put into a shard. Put must be called in the order of the records of
-// a key.
+// Put notes that a record was put into a shard. Put must be called in the order of the records of a
+// key.
 func (j *Judge) Put(id ID, shard string, now time.Time) {
 	s := j.shard(shard)
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(s.order)})
@@ -176,13 +176,13 @@ func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.missing++
 }
 
-// PutDropped records that a record was put which must not be handled.
+// PutDropped notes that a record was put which must not be handled.
 func (j *Judge) PutDropped(id ID, shard string) {
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(j.shard(shard).order), exempt: true, dropped: true})
 	j.advance(id.Key)
 }
 
-// Exempt records that a record has left the stream, so it need not be handled any more.
+// Exempt notes that a record has left the stream, so it need not be handled any more.
 func (j *Judge) Exempt(id ID) {
 	r := j.record(id)
 	if !r.done && !r.exempt {
@@ -205,8 +205,8 @@ func (j *Judge) Exempted(id ID) bool {
 	return r != nil && r.exempt
 }
 
-// Fault records a fault of a worker. After it, another worker may handle the worker's records
-// again. The zero Worker means all workers.
+// Fault notes a fault of a worker. After it, another worker may handle the worker's records again.
+// The zero Worker means all workers.
 func (j *Judge) Fault(w Worker, at time.Time) {
 	if w == (Worker{}) {
 		j.general = later(j.general, at)
@@ -290,7 +290,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	}
 }
 
-// count returns the number of records of a batch that the shard's left counts.
+// count returns the number of records of a batch that are counted in the field left of the shard.
 func (j *Judge) count(b *Batch) int {
 	n := 0
 	for _, id := range b.IDs {
@@ -357,8 +357,8 @@ func (j *Judge) follows(others []ID, id ID, low int) bool {
 	return true
 }
 
-// Done records that the handler has done the first n records of a batch. If these are all records
-// and the batch includes the end of the shard, the end is done too.
+// Done notes that the handler has done the first n records of a batch. If these are all records and
+// the batch includes the end of the shard, the end is done too.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !j.stale(b) {
 		s.over = true
@@ -366,7 +366,7 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.Noted(b, n, now)
 }
 
-// Noted records that the handler has marked the first n records of a batch as done. They count only
+// Noted notes that the handler has marked the first n records of a batch as done. They count only
 // after Acked is called, but a checkpoint may pass them before.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
@@ -395,7 +395,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	}
 }
 
-// GivenUp records that the dead letter of a record is durable, which counts as handling the record.
+// GivenUp notes that the dead letter of a record is durable, which counts as handling the record.
 // again means that the worker may store the letter a second time, because it received no answer.
 func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
 	r := j.record(id)
@@ -429,7 +429,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	j.advance(id.Key)
 }
 
-// Acked records that the handler may rely on the progress in Done.
+// Acked notes that the handler may rely on the progress in Done.
 func (j *Judge) Acked(b *Batch, n int) {
 	if j.stale(b) {
 		return
@@ -441,7 +441,7 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard records that the handler received an error for its progress, or that its progress is
+// Unheard notes that the handler received an error for its progress, or that its progress is
 // refused. The worker may then repeat the records.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
@@ -451,7 +451,7 @@ func (j *Judge) Unheard(b *Batch) {
 	}
 }
 
-// Ended records that a handler has returned.
+// Ended notes that a handler has returned.
 func (j *Judge) Ended(b *Batch) {
 	s := j.shard(b.Shard)
 	for i, a := range s.active {
@@ -462,8 +462,8 @@ func (j *Judge) Ended(b *Batch) {
 	}
 }
 
-// Passed checks a checkpoint after the given records. They must have been done, even if that was
-// lost.
+// Passed checks a checkpoint after the given records. Each of them must have been done at some
+// time, even if its effect was lost later.
 func (j *Judge) Passed(shard string, ids ...ID) {
 	for _, id := range ids {
 		if r := j.record(id); r != nil && !r.done && !r.exempt && !r.undone {

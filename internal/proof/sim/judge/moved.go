@@ -2,11 +2,11 @@ package judge
 
 import "time"
 
-// Doubted records that the progress of a shard may be lost. The shard may then be handled again at
+// Doubted notes that the progress of a shard may be lost. The shard may then be handled again at
 // any epoch.
 func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
 
-// MayPass records that a checkpoint may pass a record that was not handled. The position of a sink
+// MayPass notes that a checkpoint may pass a record that was not handled. The position of a sink
 // makes weir handle the record later.
 func (j *Judge) MayPass(id ID) {
 	if r := j.record(id); r != nil {
@@ -14,7 +14,7 @@ func (j *Judge) MayPass(id ID) {
 	}
 }
 
-// Undone records that the effect of a record is lost, so it must be handled again.
+// Undone notes that the effect of a record is lost, so it must be handled again.
 func (j *Judge) Undone(id ID, now time.Time) {
 	r := j.record(id)
 	if r == nil || !r.done {
@@ -34,7 +34,7 @@ func (j *Judge) Undone(id ID, now time.Time) {
 	}
 }
 
-// Moved records that an operator moved the checkpoint of a shard. epoch is the new epoch of its
+// Moved notes that an operator moved the checkpoint of a shard. epoch is the new epoch of its
 // lease. The records in after must be handled from now on, even if they were done. The records in
 // before need not be handled any more. Further progress of earlier owners does not count, because
 // it is not saved.

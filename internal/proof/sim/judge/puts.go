@@ -62,7 +62,7 @@ func (p *Puts) breaks(format string, args ...any) {
 // Next returns the ID of the next record of a key.
 func (p *Puts) Next(key string) ID { return ID{key, len(p.keys[key]) + 1} }
 
-// Accepted records that a producer has accepted the next record of a key.
+// Accepted notes that a producer has accepted the next record of a key.
 func (p *Puts) Accepted(id ID, by Worker, ordered bool) {
 	p.keys[id.Key] = append(p.keys[id.Key], putState{})
 	p.ordered[id.Key] = ordered
@@ -77,7 +77,7 @@ func (p *Puts) state(id ID) *putState {
 	return &all[id.N-1]
 }
 
-// Stored records that the service has stored a record.
+// Stored notes that the service has stored a record.
 func (p *Puts) Stored(id ID, at Place, owned bool) {
 	s := p.state(id)
 	if s == nil {
@@ -101,7 +101,7 @@ func (p *Puts) explained(id ID, s *putState) {
 	}
 }
 
-// end gives a record its outcome, and reports whether it had none.
+// end gives a record its outcome, and reports whether the record had no outcome before.
 func (p *Puts) end(id ID, by Worker) (*putState, bool) {
 	s := p.state(id)
 	switch {
@@ -117,7 +117,7 @@ func (p *Puts) end(id ID, by Worker) (*putState, bool) {
 	return s, true
 }
 
-// Confirmed records that a producer said that a record is stored.
+// Confirmed notes that a producer has reported a record as stored.
 func (p *Puts) Confirmed(id ID, by Worker, at Place, repeated bool) {
 	s, first := p.end(id, by)
 	if !first {
@@ -138,7 +138,8 @@ func (p *Puts) Confirmed(id ID, by Worker, at Place, repeated bool) {
 	p.explained(id, s)
 }
 
-// Failed records that a producer said that a record has failed, and whether it may be stored.
+// Failed notes that a producer has reported a record as failed. maybe means that the record may be
+// stored nevertheless.
 func (p *Puts) Failed(id ID, by Worker, maybe bool) {
 	if s, first := p.end(id, by); first {
 		s.maybe = maybe
@@ -150,7 +151,7 @@ func (p *Puts) Failed(id ID, by Worker, maybe bool) {
 // Open returns how many records of a producer have no outcome.
 func (p *Puts) Open(by Worker) int { return p.open[by] }
 
-// Handled records that a handler got a copy of a record.
+// Handled notes that a handler got a copy of a record.
 func (p *Puts) Handled(id ID, owned bool) {
 	if s := p.state(id); s != nil && owned && s.handled == 0 {
 		p.handled++
@@ -158,8 +159,9 @@ func (p *Puts) Handled(id ID, owned bool) {
 	}
 }
 
-// End checks that every confirmed record was handled, and that the confirmed records of each
-// ordered key were handled in order: by their first copies in shards that own the key.
+// End checks that every confirmed record was handled. It also checks that the confirmed records of
+// each ordered key were handled in order. For the order, only the first handled copy of each record
+// counts, among the copies in shards that own the key.
 func (p *Puts) End() {
 	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
 		before, last := 0, 0

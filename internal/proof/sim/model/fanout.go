@@ -11,7 +11,7 @@ import (
 )
 
 // This file contains fan-out: the consumers of a stream and their subscriptions. Each shard has at
-// most one.
+// most one subscription.
 
 // Subscription is a subscription to a shard. It lasts until it ends or another one replaces it.
 type Subscription struct {
@@ -180,7 +180,7 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 // Again returns the event that was sent last, or nil.
 func (sub *Subscription) Again() []byte { return sub.last }
 
-// Reached returns the sequence number of the record that was sent last. If none was sent, it
+// Reached returns the sequence number of the record that was sent last. If no record was sent, it
 // returns the number at which the subscription began.
 func (sub *Subscription) Reached() uint64 { return sub.after }
 

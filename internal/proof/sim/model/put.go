@@ -174,8 +174,8 @@ type User struct {
 	Owned         bool // its key belongs to the shard
 }
 
-// PutRecords carries out a call. whim decides about each entry. cut results are missing at the end
-// of the answer.
+// PutRecords carries out a call. whim decides about each entry. The last cut results are missing
+// from the answer.
 func (s *Service) PutRecords(
 	c Call, whim func(i int) PutWhim, cut int, now time.Time,
 ) (Answer, []Stored) {
