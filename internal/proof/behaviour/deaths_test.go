@@ -18,8 +18,9 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// fleet is a group of workers whose handlers kill their process at some records. The store of a
-// dead worker receives no more calls. A new worker replaces it after a while.
+// fleet is a group of workers whose handlers kill their process at some records. After the death of
+// a worker, its store receives no more calls from it. A new worker replaces the dead one after a
+// while.
 type fleet struct {
 	t      *testing.T
 	srv    *kinesistest.Server
@@ -149,8 +150,9 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Without a policy, workers die less and less often, whatever their number. All other shards are
-// read. An operator can end this by moving the shard past the record.
+// Without a policy for dead letters, a record that kills its process is tried less and less often,
+// for any number of workers. All other shards are read. An operator can end the deaths by moving
+// the shard past the record.
 func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		f := newFleet(t, srv, weir.Options{}, "bad")
@@ -191,8 +193,8 @@ func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// A slow record that is handled at the same time as a killing record dies with it repeatedly. It is
-// not dead-lettered because of that.
+// A slow record is handled at the same time as a killing record. It is in many of the workers that
+// die, but these deaths do not make weir dead-letter it.
 func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}

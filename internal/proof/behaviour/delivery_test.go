@@ -262,8 +262,8 @@ func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 	}
 }
 
-// The end of a shard is delivered until it is handled. Records that are done are not delivered with
-// it again.
+// The end of a shard is delivered again until it is handled. Records that are done are not
+// delivered again with it.
 func TestTheEndComesAgainWithoutWhatIsDone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

@@ -98,7 +98,7 @@ func TestAStreamThatIsMadeAnewNeedsNoReset(t *testing.T) {
 }
 
 // If the handlers of two hundred shards fail for seven seconds, the log contains only a few lines
-// about it.
+// about the failures.
 func TestAnOutageOfWhatHandlersNeedIsLoggedInAFewLines(t *testing.T) {
 	bubble(t, 200, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 2000 {

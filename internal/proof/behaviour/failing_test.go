@@ -85,8 +85,8 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 	})
 }
 
-// If the handler does not name the failed record, the trouble contains the number of candidates
-// until only one is left.
+// If the handler does not name the failed record, the reported trouble contains the number of
+// records that may have failed, until only one such record is left.
 func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 5 {
@@ -107,7 +107,7 @@ func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 }
 
 // A report of dead-lettered records does not replace a current problem. If both concern the same
-// shard, they are one trouble.
+// shard, they are reported as one trouble.
 func TestRecordsGivenUpAreToldBesideOtherTroubles(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		const first, second = "shardId-000000000000", "shardId-000000000001"

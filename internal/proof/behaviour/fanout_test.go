@@ -118,7 +118,7 @@ func TestFanOutFailover(t *testing.T) {
 }
 
 // If fan-out is refused, the shards are polled, and this is reported once. Fan-out resumes about a
-// minute after it is allowed.
+// minute after it is allowed again.
 func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	for action, code := range map[string]string{
 		"RegisterStreamConsumer": "LimitExceededException",

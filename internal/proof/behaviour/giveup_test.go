@@ -159,7 +159,7 @@ var ways = map[string]struct {
 
 // For each way of reading and of failing, the failing record is in a dead letter. All other records
 // are handled in order, and only once if the handler reports its progress. A later worker receives
-// none of them again.
+// no record again.
 func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -480,7 +480,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 }
 
 // The checkpoint does not pass a record whose letter is not durable, however the destination fails.
-// One owner stores no letter twice.
+// An owner never stores the same letter twice.
 func TestNothingPassesALetterThatFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -529,8 +529,8 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 	})
 }
 
-// A worker may end between the letter and the checkpoint. The next worker then receives the record,
-// and may store the letter again. It has the same ID.
+// A worker may end after it has stored a letter and before it has saved the checkpoint. The next
+// worker then receives the record, and may store a letter again. Both letters have the same ID.
 func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, true)

@@ -43,8 +43,8 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// The worker that finds missing shards has just listed the stream. Their child is read without
-// waiting for the leader's next listing.
+// A worker that finds that its shards have expired has just listed the stream. The child of these
+// shards is read without waiting for the leader's next listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -190,7 +190,7 @@ func storeMethods() (all []string) {
 }
 
 // The tests below make the store fail at every place in the source that calls it. This test checks
-// that they know all places.
+// that sites returns all of these places.
 func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	known := sites(t)
 	called := map[string]bool{}
@@ -312,7 +312,7 @@ func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 }
 
 // If a call of a store ignores its context and does not return, it stops at most the worker that
-// made it. Another worker handles the records. Run returns after the call has returned.
+// made the call. Another worker handles the records. Run returns after the call has returned.
 func TestAStoreMayBlockWhereverItIsCalled(t *testing.T) {
 	longform.Only(t)
 	for _, at := range sites(t) {

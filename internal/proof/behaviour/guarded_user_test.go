@@ -214,8 +214,8 @@ func usersCode(t *testing.T) map[string][]string {
 }
 
 // The tests below make every function in Options and ShardHandlers fail, and every method of their
-// interfaces. This test checks that they know all functions. All hooks use one queue, so a few of
-// them are enough.
+// interfaces. This test checks that usersCode returns all of them. Of the hooks, it needs only a
+// few, because all hooks use one queue.
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {

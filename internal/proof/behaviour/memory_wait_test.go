@@ -155,7 +155,7 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 }
 
 // If a shard waits for memory, its status and the log say so. The log line about shards without
-// progress names this as the reason.
+// progress names the wait for memory as the reason.
 func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		allowLarge(t, srv)

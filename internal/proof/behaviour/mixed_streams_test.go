@@ -208,8 +208,8 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		store, p := memstore.New(), &programs{}
 		old := start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
 		until(t, "a is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
-		// A leader of the previous version assigns shards to any worker, so this worker returns
-		// them.
+		// A leader of the previous version assigns shards to any worker, so the new worker gets
+		// shards of a stream that it does not read. It returns these shards.
 		var log lines
 		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "b", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
 		fillStream(srv, "a", 0, 100)

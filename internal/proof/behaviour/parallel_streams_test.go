@@ -68,7 +68,7 @@ func TestAStreamWithoutOrderIsTold(t *testing.T) {
 }
 
 // During an outage of a dependency of the handlers, waiting records fill the memory, and no shard
-// can be read. Leases do not move because of that: other workers would have the same problem.
+// can be read. The leases stay where they are, because other workers would have the same problem.
 func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		var stalled, taken atomic.Int64

@@ -50,7 +50,7 @@ func TestARecordFuncIsRetriedAtTheRecordThatFailed(t *testing.T) {
 }
 
 // The page has ten thousand records that take a second each. A handoff waits only for the current
-// one.
+// record.
 func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		puts := map[string]int{}

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// deadLines contains the connections of a network that can die without an error. Written bytes are
-// then lost, so no answer arrives.
+// deadLines contains the connections of a network. A connection can die without an error. After
+// that, written bytes are lost, so no answer arrives.
 type deadLines struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 

@@ -51,8 +51,8 @@ var reuse = weir.Options{ReuseBuffers: true}
 // BenchmarkConsumer reads streams through the whole consumer: Run, leases, checkpoints, and a
 // handler that counts bytes. It compares the CPU time of this process with that of two other
 // programs. One receives the same answers over net/http and discards them. The other is a bare loop
-// with the SDK's client. The three run alternately. All shards have a backlog. There are so many
-// shards that the machine limits the speed, and not the service's limit for each shard. The
+// with the SDK's client. The three programs run alternately. All shards have a backlog. There are
+// so many shards that the machine limits the speed, and not the service's limit for each shard. The
 // important results are the ratios, which are printed as a table.
 //
 //	go test -run '^$' -bench Consumer -benchtime 1x ./internal/proof/bench

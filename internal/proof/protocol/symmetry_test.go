@@ -40,7 +40,7 @@ func (m *Model) nexts(s *state) []string {
 }
 
 // TestPlacesMeanNothing checks that the successors of a state do not depend on the places of its
-// sessions and leases. So one such state is enough.
+// sessions and leases. So the search needs only one of the states that differ only by places.
 func TestPlacesMeanNothing(t *testing.T) {
 	m := New(coarse(Model{Workers: 3, Sessions: 3, Leases: 2, OwnWatch: true, Faults: Faults{
 		Crashes: unlimited, Lost: unlimited, Late: unlimited, Drift: unlimited, Handoffs: unlimited, Revokes: unlimited,

@@ -68,7 +68,7 @@ func (s *settings) listedWithin() time.Duration {
 	return s.list + min(32*s.beat, s.list) + 4*s.beat
 }
 
-// listedApart returns the same time for a stream that the leader does not read. A worker that reads
+// listedApart is like listedWithin, for a stream that the leader does not read. A worker that reads
 // the stream lists it at its start. Later it checks, every third of the listing interval, whether a
 // listing is due.
 func (s *settings) listedApart() time.Duration { return s.list*4/3 + 4*s.beat }

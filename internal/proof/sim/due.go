@@ -41,7 +41,7 @@ type duties struct {
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
-	// late is the time when something that began before the last fault was last in flight or
+	// late is the last time at which something that began before the last fault was in flight or
 	// completed.
 	late   int64
 	places uint64             // hash of the checkpoints, if records are dropped
@@ -54,8 +54,8 @@ func newDuties() duties {
 	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
-// hindered contains the recent hindrances of a life. Each is the time until which it explains that
-// nothing happens.
+// hindered contains the recent hindrances of a life. Each hindrance is the time until which it
+// explains that nothing happens.
 type hindered struct {
 	store int64
 	beat  int64 // when a heartbeat last took effect, possibly long after a crash

@@ -11,8 +11,8 @@ import (
 type filters struct {
 	w    *world
 	part float64 // fraction of the records
-	// stretch is the number of consecutive records of a key that share their fate. Whole pages are
-	// then dropped too.
+	// stretch is the number of consecutive records of a key that are dropped together or kept
+	// together. If it is large, whole pages are dropped.
 	stretch int
 	notJSON weir.NotJSON
 	dropped int

@@ -70,10 +70,11 @@ type life struct {
 	tries  tries
 	epochs map[lease.Key]uint64 // epochs of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
-	// finished contains records that it has handled or dead-lettered since the end of the faults.
+	// finished contains records that the life has handled or dead-lettered since the end of the
+	// faults.
 	finished map[judge.ID]bool
-	// settling contains how far it has read since the end of the faults. It is used if records are
-	// dropped.
+	// settling contains how far the life has read since the end of the faults. It is used if
+	// records are dropped.
 	settling map[lease.Key]reading
 }
 

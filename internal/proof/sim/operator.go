@@ -246,8 +246,8 @@ func (o *operator) apply(steps []change.Step) (left int) {
 	return left
 }
 
-// wanted tells the judge from which record on a shard must be handled again. It does not matter
-// whether these records were handled under an earlier epoch.
+// wanted tells the judge which record of a shard is the first that must be handled again. It does
+// not matter whether the records from this one on were handled under an earlier epoch.
 func (o *operator) wanted(s *change.Step, epoch uint64) {
 	b := &o.w.books
 	i := slices.IndexFunc(o.st.now.Shards, func(sh *model.Shard) bool { return sh.ID == s.Shard })

@@ -219,8 +219,8 @@ func (v *windows) upTo(of string, p weir.Position) int {
 }
 
 // tallied checks all results of a shard together. Each record must be in a result, or must have
-// been reported as a stray. A record is reported as late exactly if it is late. The counts must
-// match.
+// been reported as a stray. A record must be reported as late if and only if it is late. The counts
+// must match.
 func (p *payloadTime) tallied(v *windows, of string) string {
 	var counts, said strayCounts
 	for i, a := range v.shards[of] {

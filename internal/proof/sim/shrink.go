@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Shrink repeats a simulation that broke a promise with fewer faults. It searches for the fewest
+// Shrink repeats, with fewer faults, a simulation that broke a promise. It searches for the fewest
 // faults that still break a promise, with at most runs runs. It returns the last such result, with
 // its complete history.
 func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {

@@ -149,8 +149,8 @@ func compare(h verdict.History, dir string, bounds watch.Bounds) (*watch.Report,
 	return watch.Compare(h, seen, bounds), nil
 }
 
-// tell serves the metrics of a worker at an address until stop is called. They are available after
-// watch is called with the consumer.
+// tell serves the metrics of a worker at an address until stop is called. The metrics are available
+// after watch is called with the consumer.
 func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop func()) {
 	if addr == "" {
 		return func(*weir.Consumer) error { return nil }, func() {}

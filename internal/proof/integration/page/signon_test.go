@@ -153,8 +153,8 @@ func browse(t *testing.T, proxy string, trusted *x509.CertPool, sso *provider, e
 	return &browser{t, &http.Client{Transport: transport, Jar: jar}}
 }
 
-// ask returns the last answer. ours reports whether the answer is the page's, which the content
-// security policy shows.
+// ask returns the last answer. ours reports whether the answer comes from the page. The content
+// security policy of the answer shows this.
 func (b *browser) ask(at string, headers map[string]string, form url.Values) (code int, text string, ours bool) {
 	b.t.Helper()
 	method := http.MethodGet

@@ -59,7 +59,7 @@ type Fault struct {
 	// Lives are the affected processes. nil means all processes.
 	Lives []string
 	// Shards are further affected shards, whoever owns them. If Lives and Shards are both nil, the
-	// fault affected all.
+	// fault affected all processes and shards.
 	Shards []string
 	From   int64
 	To     int64 // when it ended; equals From if it has no duration
