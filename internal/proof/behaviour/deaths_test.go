@@ -193,8 +193,8 @@ func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// A slow record is handled at the same time as a killing record. It is in many of the workers that
-// die, but these deaths do not make weir dead-letter it.
+// A slow record is handled at the same time as a killing record, so the slow record is in a worker
+// that dies. weir does not dead-letter the slow record because of that death.
 func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}

@@ -12,7 +12,7 @@ import (
 )
 
 // If fan-out is refused, a shard is polled. Its status is then the status of a polled shard and
-// shows no problem. The worker does not check whether it can read other shards.
+// shows no problem. The worker does not probe other shards to find out whether it can read at all.
 func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {

@@ -74,7 +74,7 @@ func TestEachRecordHasTheTagsThatWerePackedWithIt(t *testing.T) {
 					for _, r := range b.Records {
 						got[string(r.Data)] = tagsOf(r)
 					}
-					// If the handler changes the slice, no record gets the tags of another.
+					// If the handler changes the slice, no record gets the tags of another record.
 					for i := range b.Records {
 						b.Records[i] = b.Records[0]
 					}

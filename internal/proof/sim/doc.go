@@ -1,7 +1,7 @@
 // Package sim runs whole applications of weir in virtual time, step by step. A seed determines each
 // run. The consumers are real, with their planning, heartbeats, leadership, shard loops and
-// checkpoints. They run on the reference store and on a model of Kinesis. A profile selects the
-// faults.
+// checkpoints. They run on the reference store and on a model of Kinesis. One run of a worker,
+// until it stops or crashes, is called a life. A profile selects the faults.
 //
 // # How a seed replays
 //

@@ -327,7 +327,8 @@ func (w *world) emptied() {
 		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		// An operator finished the lease, perhaps while a worker held it that has died since.
+		// An operator finished the lease. A worker may have held the lease at that time, and may
+		// have died since.
 		if l.Finished() && l.Owner == "" {
 			continue
 		}

@@ -62,7 +62,8 @@ func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
 	return in
 }
 
-// imported adds progress to import to an input, on standard input.
+// imported sets the standard input of an input to saved progress, for a command that imports
+// progress.
 func imported(in wronginput.Input) wronginput.Input {
 	in.Stdin = strings.NewReader(`{"weir":"progress","version":1,"app":"a","leases":0,"paused":["s"]}`)
 	return in

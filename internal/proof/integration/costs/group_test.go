@@ -187,7 +187,8 @@ func (c idle) perHour(workers int, interval float64) (requests, writes, reads fl
 		sum(func(c cost) float64 { return c.reads })
 }
 
-// event is an event in a group. Its cost is measured in addition to idle heartbeats and views.
+// event is an event in a group. Only the cost of do is measured, without other heartbeats and
+// views.
 type event struct {
 	name string
 	do   func()

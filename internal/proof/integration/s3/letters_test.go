@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-// The contract runs on a real server, which must support the conditions of marks.
+// The contract runs on a real server, which must support conditional writes, because marks use
+// them.
 func TestContractOfBoxes(t *testing.T) {
 	addr := servers.S3(t).Addr
 	boxtest.Run(t, func(t *testing.T, name string) deadletter.Box {

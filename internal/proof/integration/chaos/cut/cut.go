@@ -245,7 +245,7 @@ func (p *Proxy) copy(l *link, from, to *net.TCPConn) {
 	}
 }
 
-// send forwards data according to the mode. A dead link accepts all data and forwards none.
+// send forwards data according to the mode. A dead link accepts all data and forwards no data.
 func (p *Proxy) send(l *link, to *net.TCPConn, b []byte) bool {
 	slept := false
 	for len(b) > 0 {
