@@ -274,7 +274,7 @@ func TestWhatIsDoneIsSavedWhileTheHandlerIsAtWork(t *testing.T) {
 	})
 }
 
-// The number of attempts and the time of the first failure belong to the record at the head.
+// The number of attempts and the time of the first failure belong to the first record of the batch.
 func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 	type call struct {
 		done   int  // number of records that this call marks as done

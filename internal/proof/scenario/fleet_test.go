@@ -137,7 +137,7 @@ func (f *fleet) start() *worker {
 	return w
 }
 
-// handle records its batch, unless the process of the worker is dead.
+// handle notes the records of its batch, unless the process of the worker is dead.
 func (w *worker) handle(ctx context.Context, b *weir.Batch) error {
 	if w.link.isDead() {
 		<-ctx.Done()

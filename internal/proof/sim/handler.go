@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// handling is what the driver knows about a call of a handler.
+// handling contains the data of the driver about a call of a handler.
 type handling struct {
 	batch   *weir.Batch
 	judge   *judge.Batch

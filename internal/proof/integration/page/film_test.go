@@ -142,8 +142,8 @@ func (s *stage) advance(app string, id int, session string, epoch uint64, to sha
 	s.beats[app+" "+session] = r
 }
 
-// pass lets time pass. Every second it calls each, and all sessions send heartbeats. Every five
-// seconds it requests the page.
+// pass lets time pass. Every second it calls the function each, and all sessions send heartbeats.
+// Every five seconds it requests the page.
 func (s *stage) pass(d time.Duration, page http.Handler, each func(age time.Duration), views ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A file may be removed, or replaced at its path. It is then not used until it is restored, and no
-// file is created in the meantime.
+// A file may be removed, or replaced at its path. The store then does not use the path until the
+// file is restored, and creates no file in the meantime.
 func TestAFileThatIsDeletedOrReplacedIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
 		take func(t *testing.T, path string) // removes the file

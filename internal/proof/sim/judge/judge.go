@@ -176,7 +176,7 @@ func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.missing++
 }
 
-// PutDropped notes that a record was put which must not be handled.
+// PutDropped notes that a record was put, and that the record must not be handled.
 func (j *Judge) PutDropped(id ID, shard string) {
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(j.shard(shard).order), exempt: true, dropped: true})
 	j.advance(id.Key)

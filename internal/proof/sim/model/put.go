@@ -276,7 +276,8 @@ func unpack(data []byte) (users []User, packed bool) {
 	return users, sound
 }
 
-// fields calls each with the fields of a protobuf message: numbers, and texts.
+// fields calls the function each for every field of a protobuf message. A field is a number or a
+// text.
 func fields(b []byte, each func(field, n uint64, text []byte)) (sound bool) {
 	for len(b) > 0 {
 		tag, used := binary.Uvarint(b)

@@ -174,7 +174,8 @@ func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	return false
 }
 
-// Trim expires the records that arrived before a time. It calls each for every expired record.
+// Trim expires the records that arrived before a time. It calls the function each for every expired
+// record.
 func (st *Stream) Trim(before, now time.Time, each func(*Shard, Record)) {
 	for _, sh := range st.Shards {
 		for sh.Trimmed < len(sh.Records) && sh.Records[sh.Trimmed].Arrival.Before(before) {

@@ -17,8 +17,8 @@ const (
 var bounds = Bounds{Delay: 2 * time.Second, Over: 2 * time.Second, Under: 2 * time.Second, Silence: 3 * time.Second, Thawed: 5 * time.Second}
 
 // tale is an artificial history: one shard with a record every 100 ms for 30 s. Process a.1 handles
-// one record per call and is killed after 10 s. Process b.1 continues after 16 s, two records
-// earlier. Both are scraped each second.
+// one record per call and is killed after 10 s. Process b.1 continues after 16 s, and handles the
+// last two records of a.1 again. Both are scraped each second.
 type tale struct {
 	verdict.History
 	seen Seen
