@@ -37,10 +37,11 @@ type putBench struct {
 	roots  *x509.CertPool
 }
 
-// BenchmarkProducer compares the CPU time of putting records over TLS in order: by a producer, by a
-// loop of the SDK's PutRecords with 500 records each, and by the limit, which sends prepared
-// requests and hashes them: with SHA-256 for the signature and with MD5 for containers. The server
-// is a separate process. All of them take turns in one run; the figures are per record.
+// BenchmarkProducer compares the CPU time per record of three ways to put records in order over
+// TLS. The first is a producer. The second is a loop of the SDK's PutRecords with 500 records each.
+// The third is the lower limit: it sends prepared requests, and computes only their hashes, SHA-256
+// for the signature and MD5 for containers. The server is a separate process. The three take turns
+// in one run.
 func BenchmarkProducer(b *testing.B) {
 	for _, c := range []putBench{
 		{name: "1KiB-plain", size: 1 << 10, plain: true, shards: 512, records: 100_000},
@@ -156,7 +157,7 @@ func (c *putBench) limit(b *testing.B) time.Duration {
 	return cpuTime() - began
 }
 
-// sdk puts records as people do without a producer.
+// sdk puts records as a program without a producer does.
 func (c *putBench) sdk(b *testing.B) time.Duration {
 	client := c.client(b)
 	began := cpuTime()
@@ -173,8 +174,8 @@ func (c *putBench) sdk(b *testing.B) time.Duration {
 	return cpuTime() - began
 }
 
-// producer puts as many with a producer, and returns the CPU time per record, and the allocations
-// per record in the second half.
+// producer puts the same number of records with a producer. It returns the CPU time per record, and
+// the allocations per record in the second half.
 func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 	p, err := New(c.client(b), Options{Stream: benchserver.Stream, NoAggregation: c.plain, Logger: quiet})
 	if err != nil {

@@ -24,7 +24,7 @@ type place struct {
 // mostSpare limits the places that are kept for other calls.
 const mostSpare = 100
 
-// free makes a place available to other calls. It is in no line.
+// free makes a place available to other calls. The place must already have left the line.
 func (b *buffer) free(p *place) {
 	select {
 	case <-p.ready:
@@ -63,7 +63,7 @@ func (b *buffer) wait(given *Pending) *place {
 	return p
 }
 
-// give returns the room of a record.
+// give frees the room that a record has used.
 func (b *buffer) give(bytes int) {
 	b.records--
 	b.bytes -= bytes
@@ -105,8 +105,8 @@ func (p *Producer) admit() {
 	}
 }
 
-// await waits until the record of a place is accepted, and returns it. If ctx ends before, it
-// removes the place.
+// await waits until the record of a place is accepted, and returns it. If ctx ends first, await
+// removes the place from the line.
 func (p *Producer) await(ctx context.Context, at *place) (*Pending, error) {
 	select {
 	case <-at.ready:

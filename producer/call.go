@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// ownCalls returns what makes the calls of PutRecords for a client, or nil if its options need the
-// SDK's stack.
+// ownCalls returns the caller with which the producer itself makes the PutRecords calls of a
+// client. It returns nil if the client's options need the SDK's stack.
 func ownCalls(client *kinesis.Client, o Options) (*wire.Caller, error) {
 	if client.Options().HTTPClient == nil {
 		return nil, nil
@@ -75,7 +75,8 @@ func (p *Producer) call(r *request) answer {
 
 var wireRequests = sync.Pool{New: func() any { return new(wire.PutRequest) }}
 
-// input returns what the client is called with. Its strings and data are those of the records.
+// input returns the client's input for a request. It shares the strings and the data of the
+// records.
 func (p *Producer) input(r *request) *kinesis.PutRecordsInput {
 	in := &kinesis.PutRecordsInput{Records: make([]types.PutRecordsRequestEntry, len(r.sendings))}
 	in.StreamName, in.StreamARN = p.name, p.arn

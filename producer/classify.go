@@ -39,7 +39,7 @@ func classifyEntry(e entry) outcome {
 	return classifyCode(e.Code, 0)
 }
 
-// classifyCall returns the outcome that the error of a call has for all of its records.
+// classifyCall returns the outcome of all records of a call that failed with err.
 func classifyCall(err error) outcome {
 	var encoding *smithy.SerializationError
 	if errors.As(err, &encoding) {
@@ -89,7 +89,7 @@ func classifyCode(code string, status int) outcome {
 	}
 }
 
-// mostUnsigned limits how often in a row a shard's records are sent with credentials that the
+// mostUnsigned limits how many times in a row a shard's records are sent with credentials that the
 // service rejects.
 const mostUnsigned = 5
 

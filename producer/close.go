@@ -42,8 +42,8 @@ var ErrAbandoned = errors.New("producer: a call of the client or a callback has 
 // returns [ErrClosed], also in calls that already wait. Close returns nil when each record has its
 // outcome, its callback has returned, and all goroutines have ended.
 //
-// If ctx ends before, the remaining records fail with [ErrClosed], and Close returns a
-// [*RemainingError], or [ErrAbandoned]. It may be called several times.
+// If ctx ends first, the remaining records fail with [ErrClosed], and Close returns a
+// [*RemainingError], or [ErrAbandoned]. Close may be called several times.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing = true

@@ -18,7 +18,7 @@ type core struct {
 	ranges ranges
 	queues []*queue // one for each shard of the map, in the same order
 	filled []*queue // those with records, in the order in which they take turns
-	// retired has queues that left the map while requests still have records of them.
+	// retired has queues whose shard left the map while requests still had records of them.
 	retired  []*queue
 	stranded []stranded
 
@@ -201,8 +201,8 @@ func (c *core) failWaiting(reason error) {
 	c.stranded = nil
 }
 
-// adopt makes m the map. It keeps the queues of shards in both maps and moves the records of all
-// other queues.
+// adopt replaces the current shard map with m. A shard in both maps keeps its queue. The records of
+// all other queues move to the queues of the new map.
 func (c *core) adopt(m *shardMap) {
 	before := make(map[string]*queue, len(c.queues))
 	for _, q := range c.queues {
@@ -240,15 +240,15 @@ func (c *core) adopt(m *shardMap) {
 	c.scalePace()
 }
 
-// scalePace sets the number of shards for the pace of a single queue. There is a single queue if
-// the map is unknown, or if the stream distributes records by itself.
+// scalePace sets how many shards the pace of a single queue covers. There is a single queue if the
+// map is unknown, or if the stream distributes records by itself.
 func (c *core) scalePace() {
 	if q := c.queues[0]; c.facts.auto || !c.shards.known() {
 		q.pace.shards = float64(max(c.facts.shards, len(q.seen), 1))
 	}
 }
 
-// learnShards processes a listing. It is nil if the service refuses to list.
+// learnShards processes a listing. listed is nil if the service refuses to list the shards.
 func (c *core) learnShards(listed []shard.Shard, all bool) error {
 	m := unmapped
 	if listed != nil {
@@ -268,7 +268,7 @@ func (c *core) learnShards(listed []shard.Shard, all bool) error {
 		c.lookUp.missed = 0
 		return nil
 	}
-	// A listing of open shards does not name one that was split immediately.
+	// A new shard that was split immediately is closed, so a listing of open shards omits it.
 	c.lookUp.shards, c.lookUp.all = true, true
 	if c.lookUp.missed++; c.lookUp.missed > mostMissed && all {
 		c.lookUp.missed = 0
@@ -279,12 +279,12 @@ func (c *core) learnShards(listed []shard.Shard, all bool) error {
 	return nil
 }
 
-// mostMissed is the number of listings that may omit a shard that answered. After that the producer
-// ignores listings.
+// mostMissed is the number of consecutive listings that may omit a shard from which an answer came.
+// After that the producer treats the map as unknown.
 const mostMissed = 5
 
-// learnFacts processes the service's description of the stream. It is a zero value if the service
-// refuses.
+// learnFacts processes the service's description of the stream. f is the zero value if the service
+// refuses to describe the stream.
 func (c *core) learnFacts(f facts) (becameAuto bool) {
 	c.lookUp.facts = false
 	if !f.known {
@@ -306,8 +306,9 @@ func (c *core) learnFacts(f facts) (becameAuto bool) {
 	return f.auto && !wasAuto
 }
 
-// mostContradictions limits the answers from an open shard that does not own the record's key, if
-// the service does not say whether it distributes records by itself.
+// mostContradictions is for a service that refuses to describe the stream. If open shards that do
+// not own a record's key have given this many answers, the producer concludes that the service
+// distributes records by itself.
 const mostContradictions = 3
 
 // started reports whether records may be sent: the first lookup has ended, or it took too long.

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// service is a stream as the core meets it: it stores, refuses, splits and merges.
+// service simulates a stream for the core. It stores and refuses records, and splits and merges
+// shards.
 type service struct {
 	t      *testing.T
 	rnd    *rand.Rand
@@ -28,7 +29,8 @@ type serviceShard struct {
 	stored []serviceRecord
 }
 
-// serviceRecord is one record of the stream: the numbers and hash keys of what it has.
+// serviceRecord is one record of the stream: the numbers and hash keys of the records that it
+// contains.
 type serviceRecord struct {
 	sequence string
 	numbers  []uint64
@@ -92,7 +94,7 @@ func (s *service) listing(all bool) (listed []shard.Shard) {
 	return listed
 }
 
-// carryOut stores what of a request is stored, and returns the answer.
+// carryOut stores the records of a request, except those that it refuses, and returns the answer.
 func (s *service) carryOut(r *request, faults bool) answer {
 	a := answer{took: 20 * time.Millisecond}
 	if faults && s.rnd.IntN(20) == 0 {
@@ -140,8 +142,8 @@ func (s *service) store(snd sending) entry {
 	return entry{Shard: open[i].ID, SequenceNumber: r.sequence}
 }
 
-// check compares what consumers get with what the records say. Consumers either drop packed records
-// that do not belong into their shard, or they do not.
+// check compares the results of the records with what consumers get. It does so for consumers that
+// drop packed records that do not belong in their shard, and for consumers that keep them.
 func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey, ordered bool) {
 	type place struct {
 		shard, sequence string

@@ -1,6 +1,6 @@
 package producer
 
-// Counts are numbers of a producer since it was made, and its current contents.
+// Counts contains counters since the producer was made, and the current contents of the producer.
 type Counts struct {
 	// Records and Bytes were accepted by Put.
 	Records, Bytes uint64
@@ -27,9 +27,9 @@ type Counts struct {
 	Invalid uint64
 	// Misplaced records were packed for a shard that was split or merged before they arrived.
 	Misplaced uint64
-	// Codes has the numbers of Throttled to Invalid by the service's error code. The code is "" if
-	// the service did not answer with one, for example after a broken connection. The map is nil if
-	// nothing was refused, and belongs to the caller.
+	// Codes divides the refusals in Throttled to Invalid by the service's error code. The code is
+	// "" if the service did not answer with one, for example after a broken connection. The map is
+	// nil if nothing was refused, and belongs to the caller.
 	Codes map[string]uint64
 	// Listings counts the listings of the stream's shards.
 	Listings uint64

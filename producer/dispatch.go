@@ -124,7 +124,7 @@ func (p *Producer) finish() {
 	p.core.ended = p.core.ended[:0]
 }
 
-// release returns the room of a record. The caller holds the mutex.
+// release frees the room of a record. The caller holds the mutex.
 func (p *Producer) release(rec *Pending) {
 	p.held--
 	p.buffer.give(rec.size())

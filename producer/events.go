@@ -8,8 +8,8 @@ import (
 )
 
 // Events are functions that a producer calls when something happens, for metrics and tests. Nil
-// ones are skipped. They are called one after the other by a goroutine that waits for nothing else.
-// If they do not keep up, events are dropped; [Producer.Counts] has exact numbers. A panic is
+// functions are skipped. A separate goroutine calls the functions one after the other. If the
+// functions do not keep up, events are dropped; [Producer.Counts] has exact numbers. A panic is
 // logged.
 type Events struct {
 	// Requested: a call of PutRecords has ended.

@@ -54,7 +54,8 @@ func TestSplitUnderAContainer(t *testing.T) {
 	})
 }
 
-// After a merge the child has all that was packed for its parents: nothing is sent again.
+// After a merge the child stores all records that were packed for its parents: nothing is sent
+// again.
 func TestMergeUnderContainers(t *testing.T) {
 	inBubble(t, 2, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		put(t, p, "k", "first")
@@ -76,7 +77,7 @@ func TestMergeUnderContainers(t *testing.T) {
 	})
 }
 
-// Without permission to list and describe, records are sent plain and in order.
+// Without permission to list and describe, records are sent unpacked and in order.
 func TestNoPermissionToListShards(t *testing.T) {
 	inBubble(t, 4, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		for _, action := range []string{"ListShards", "DescribeStreamSummary"} {
@@ -105,7 +106,7 @@ func TestNoPermissionToListShards(t *testing.T) {
 	})
 }
 
-// A stream that distributes records by itself gets them plain, also without keys.
+// A stream that distributes records by itself gets unpacked records, with or without keys.
 func TestAutoStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -128,7 +129,7 @@ func TestAutoStreams(t *testing.T) {
 	})
 }
 
-// A stream that begins to distribute records by itself is noticed by its answers.
+// The producer notices by the answers that a stream has begun to distribute records by itself.
 func TestAStreamBecomesAuto(t *testing.T) {
 	for _, denied := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,7 +159,8 @@ func TestAStreamBecomesAuto(t *testing.T) {
 	}
 }
 
-// Errors that another attempt does not change fail the records at once, and name their code.
+// If another attempt cannot change an error, the records fail at once, and their error has its
+// code.
 func TestRefusedCalls(t *testing.T) {
 	for code, calls := range map[string]int{"AccessDeniedException": 1, "ResourceNotFoundException": 1, "KMSDisabledException": 1, "ExpiredTokenException": 6} {
 		inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
@@ -198,7 +200,7 @@ func TestNoStream(t *testing.T) {
 	})
 }
 
-// One record that the service calls invalid fails, and no other.
+// If the service calls one record invalid, only that record fails.
 func TestOneInvalidRecord(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		inBubble(t, 2, Options{NoAggregation: plain}, func(t *testing.T, server *kinesistest.Server, p *Producer) {

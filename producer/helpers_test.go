@@ -35,7 +35,7 @@ func (l *lines) count(of string) int {
 	return strings.Count(l.text.String(), of)
 }
 
-// brings reports whether a call of PutRecords has a record whose payload has a text in it.
+// brings reports whether a call of PutRecords has a record whose payload contains a text.
 func brings(t *testing.T, c *kinesistest.Call, text string) bool {
 	if len(c.Body) > 0 && c.Body[0] != '{' { // CBOR has data as they are
 		return bytes.Contains(c.Body, []byte(text))

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// far has each call of PutRecords take a round trip.
+// far delays each call of PutRecords by a round trip.
 func far(server *kinesistest.Server, roundTrip time.Duration) {
 	server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: roundTrip} })
 }
@@ -36,8 +36,8 @@ func keep(t *testing.T, p *Producer, seconds, size, keys int, name string) {
 	}
 }
 
-// A shard 20 ms away takes nearly all that it can, in order, from one key as from many, without
-// refusing anything.
+// A producer uses nearly the whole limit of a shard, in order, although each call takes a round
+// trip. This holds for one key and for many, and the shard refuses nothing.
 func TestOneShardAtItsLimit(t *testing.T) {
 	seconds := 8
 	if longform.On() {
@@ -70,8 +70,8 @@ func TestOneShardAtItsLimit(t *testing.T) {
 	}
 }
 
-// Independent producers that share a shard get equal shares of nearly all of it, with few refusals.
-// The model is a shard whose bucket holds the tokens of one second.
+// Independent producers that share a shard get equal shares of its limit, use nearly all of it, and
+// cause few refusals. The model is a shard whose bucket holds the tokens of one second.
 func TestProducersShareAShard(t *testing.T) {
 	const producers, seconds, container = 8, 600, 25_000
 	var spread, refused float64
@@ -123,7 +123,8 @@ func TestProducersShareAShard(t *testing.T) {
 	}
 }
 
-// The same with whole producers against the embedded Kinesis.
+// TestWholeProducersShareAShard repeats the previous test with whole producers and the embedded
+// Kinesis.
 func TestWholeProducersShareAShard(t *testing.T) {
 	longform.Only(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -200,8 +201,8 @@ func TestMemoryWhileAStreamStandsStill(t *testing.T) {
 	})
 }
 
-// A split or merge each second for a minute, and 100,000 records: none is lost, and keys keep their
-// order as consumers see it.
+// The stream is split or merged each second for a minute. None of 100,000 records is lost, and
+// consumers see the records of each key in order.
 func TestReshardingStorm(t *testing.T) {
 	count, times := 3000, 8
 	if longform.On() {

@@ -29,7 +29,7 @@ func (p *Producer) look(now time.Time) (again time.Time) {
 	return time.Time{}
 }
 
-// lookUp requests the facts and the shards of the stream, whichever are wanted.
+// lookUp requests the facts of the stream, its shards, or both.
 func (p *Producer) lookUp(want lookUp) {
 	var failed error
 	if want.facts {
@@ -48,7 +48,7 @@ func (p *Producer) lookUp(want lookUp) {
 	} else {
 		p.lookFails = 0
 	}
-	// Also after a success: a listing may be older than the answer of a new shard.
+	// Pause after a success as well, because a listing may be older than the answer of a new shard.
 	p.lookAgain = time.Now().Add(retry.Pause(100*time.Millisecond, 10*time.Second, p.lookFails+1))
 	p.finish()
 	p.mu.Unlock()

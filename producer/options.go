@@ -21,12 +21,13 @@ type Options struct {
 	// and a record that is sent again may follow newer records of its key.
 	Unordered bool
 	// NoAggregation sends each record as a separate record of the stream, for consumers that cannot
-	// unpack. In order, a key then has a throughput of one record per round trip.
+	// unpack. Unless Unordered is set, a key then has a throughput of one record per round trip.
 	NoAggregation bool
 	// StopOnFailure ends the sending after the first record that fails. The waiting records then
 	// fail with [ErrStopped] without being sent, and Put returns ErrStopped. Requests in flight
-	// still get their answers. In order, the stored records of each key are therefore the first
-	// ones that were put. By default a record that fails does not affect others.
+	// still get their answers. Unless Unordered is set, the stored records of each key are
+	// therefore the first ones that were put. By default a record that fails does not affect
+	// others.
 	StopOnFailure bool
 
 	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
@@ -40,19 +41,19 @@ type Options struct {
 	// ms. A shard with enough records for a request does not wait. Packed records cost less, so a
 	// longer time saves money. The KPL's name for it is RecordMaxBufferedTime.
 	Linger time.Duration
-	// MaxAge limits how long after Put a record may wait, 100 ms to 168 h. Then it fails with
-	// [ErrExpired]. 0, the default, is no limit. A record in flight fails when its answer arrives.
-	// After a failed request a shard pauses for at most half of MaxAge.
-	// The KPL's name for it is RecordTtl, with a default of 30 s.
+	// MaxAge limits how long after Put a record may wait, 100 ms to 168 h. After that the record
+	// fails with [ErrExpired]. 0, the default, is no limit. A record in flight fails when its
+	// answer arrives. After a failed request a shard pauses for at most half of MaxAge. The KPL's
+	// name for it is RecordTtl, with a default of 30 s.
 	MaxAge time.Duration
-	// MaxRequests limits the requests in flight, 1 to 1,000. Defaults to 16. In order, a shard has
-	// at most one request in flight.
+	// MaxRequests limits the requests in flight, 1 to 1,000. Defaults to 16. Unless Unordered is
+	// set, a shard has at most one request in flight.
 	MaxRequests int
 
 	// FirstShare is the part of each shard's limits that the producer uses at first, 0.01 to 1.
 	// Defaults to 0.25. The part doubles each second until the first refusal, which lowers it. A
-	// program that writes alone to a stream for a short time can begin with 1. The KPL's name for
-	// the part is RateLimit, in percent; it does not change there.
+	// program that writes alone to a stream for a short time can begin with 1. In the KPL, this
+	// part is RateLimit, in percent, and stays constant.
 	FirstShare float64
 
 	// Events are called when something happens.

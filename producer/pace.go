@@ -113,9 +113,9 @@ func (p *pace) throttled(sent, now time.Time) {
 // unit is the size of a PUT payload unit in bytes. The service bills records by these units.
 const unit = 25_000
 
-// containerSize returns the maximum size of a container, with its key. It grows with the round
-// trip, so that a shard with one container in flight uses the pace fully, and it is a multiple of
-// the payload unit. A low pace has small containers, so that less is refused at once.
+// containerSize returns the maximum size of a container, with its key. The size is a multiple of
+// the payload unit. It grows with the round trip, so that a shard with one container in flight uses
+// the pace fully. At a low pace containers are small, so that a refusal concerns few records.
 func containerSize(roundTrip time.Duration, share float64, largest int) int {
 	const usual = 45 * time.Millisecond
 	need := max(usual, roundTrip*5/4).Seconds() * share * shardBytes

@@ -84,9 +84,9 @@ func New(client Client, o Options) (*Producer, error) {
 	return p, nil
 }
 
-// Put accepts a record for the stream and returns immediately if there is room for it. Otherwise it
-// waits for room until ctx ends, and returns the cause. After Put has accepted the record, ctx no
-// longer affects it.
+// Put accepts a record for the stream and returns immediately if there is room for the record.
+// Otherwise it waits for room. If ctx ends first, Put returns the cause. After Put has accepted the
+// record, ctx no longer affects it.
 //
 // If Put returns an error, the record was not accepted, and its callback is not called. The error
 // is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped] or the cause of ctx's end.
@@ -204,8 +204,8 @@ type flush struct {
 }
 
 // Flush sends the waiting records without lingering. It returns nil when each record that was put
-// before the call has its outcome and its callback has returned. If ctx ends before, it returns the
-// cause. The outcome of a record is in its Pending and its callback.
+// before the call has its outcome and its callback has returned. If ctx ends first, Flush returns
+// the cause. The outcome of a record is in its Pending and its callback.
 func (p *Producer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	if p.held == 0 {

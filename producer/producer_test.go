@@ -76,7 +76,7 @@ type storedRecord struct {
 	sub                        int
 }
 
-// all returns what consumers that unpack everything get of the stream, shard by shard.
+// all returns the records that unpacking consumers get from the stream, shard by shard.
 func all(t *testing.T, server *kinesistest.Server) (records []storedRecord, containers int) {
 	t.Helper()
 	for _, r := range server.Records("s") {
@@ -127,7 +127,7 @@ func TestResultsSayWhereRecordsAre(t *testing.T) {
 	}
 }
 
-// A record that is alone is not packed, and lingers no longer than it may.
+// A record that is alone is not packed, and lingers no longer than Linger.
 func TestOneRecord(t *testing.T) {
 	inBubble(t, 2, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		began := time.Now()
@@ -144,7 +144,7 @@ func TestOneRecord(t *testing.T) {
 	})
 }
 
-// Data that are an aggregate already are sent as they are, and others around them are packed.
+// Data that already are an aggregate are sent unchanged, and the records around them are packed.
 func TestAggregatesAreNotPackedAgain(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		var b aggregate.Builder
@@ -170,7 +170,7 @@ func TestAggregatesAreNotPackedAgain(t *testing.T) {
 	})
 }
 
-// Keys keep their explicit hash keys, in containers and alone.
+// Records keep their explicit hash keys, in containers and alone.
 func TestExplicitHashKeys(t *testing.T) {
 	inBubble(t, 2, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		const upper = "340282366920938463463374607431768211455"
@@ -380,7 +380,7 @@ func TestCloseBeforePut(t *testing.T) {
 	})
 }
 
-// Flush returns when what was put before has its outcome, and does not wait for later records.
+// Flush waits until the records that were put before it have their outcomes, not for later ones.
 func TestFlush(t *testing.T) {
 	inBubble(t, 1, Options{Linger: time.Minute}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		began := time.Now()
@@ -444,7 +444,7 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
-// A callback that does not return keeps Close no longer than its context and the grace.
+// A callback that does not return delays Close only until its context has ended and grace is over.
 func TestCloseLeavesACallbackBehind(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		blocked := make(chan struct{})

@@ -30,8 +30,7 @@ func rangesOf(t *testing.T, p *Producer) map[string]shard.HashRange {
 }
 
 // history returns the records of each key that consumers receive, in the order of the stream: a
-// child after its parents. It omits packed records that do not belong into their shard, as the KCL
-// does.
+// child after its parents. Like the KCL, it omits packed records that do not belong in their shard.
 func history(server *kinesistest.Server, ranges map[string]shard.HashRange) (keys map[string][]string, repeats int) {
 	records := server.Records("s")
 	slices.SortStableFunc(records, func(a, b kinesistest.Record) int { return strings.Compare(a.Shard, b.Shard) })
@@ -60,7 +59,7 @@ func history(server *kinesistest.Server, ranges map[string]shard.HashRange) (key
 	return keys, repeats
 }
 
-// faults answers calls of PutRecords with all that can go wrong, for a while.
+// faults returns a function that makes calls of PutRecords fail in every possible way until a time.
 func faults(seed uint64, until time.Time) func(*kinesistest.Call) kinesistest.Fault {
 	var mu sync.Mutex // guards rnd
 	rnd := rand.New(rand.NewPCG(seed, 5))
@@ -94,8 +93,8 @@ func faults(seed uint64, until time.Time) func(*kinesistest.Call) kinesistest.Fa
 	}
 }
 
-// Whole producers against the embedded Kinesis with its limits, while it fails and reshards: each
-// result is true, nothing is lost, and keys keep their order.
+// Whole producers write to the embedded Kinesis with its limits, while it fails and reshards. Each
+// result is right, no record is lost, and keys keep their order.
 func TestProducersUnderFaults(t *testing.T) {
 	seeds := uint64(6)
 	if longform.On() {

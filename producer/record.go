@@ -22,11 +22,11 @@ type Record struct {
 	// Data is the payload. Put does not copy it: do not change it before the record has its
 	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
-	// Done is called with the outcome, unless it is nil. Callbacks run one after the other, in
-	// order for the stored records of each key. A record that fails while an older one is in flight
-	// has its callback first. Callbacks must not call Flush or Close. They may call Put only if
-	// there is certainly room, because the record keeps its place in the buffer until Done has
-	// returned. A panic is logged.
+	// Done is called with the outcome, unless it is nil. Callbacks run one after the other. The
+	// callbacks of the stored records of a key run in order. If a record fails while an older one
+	// is in flight, its callback runs before that of the older record. Callbacks must not call
+	// Flush or Close. They may call Put only if there is certainly room, because the record keeps
+	// its place in the buffer until Done has returned. A panic is logged.
 	Done func(Result, error)
 }
 
@@ -113,7 +113,7 @@ func (e *Error) Unwrap() []error {
 type Pending struct {
 	producer *Producer
 
-	// The record. Guarded by the producer's mutex until the outcome is there, then by nothing.
+	// The record. The producer's mutex guards these fields until the record has its outcome.
 	next     *Pending // in a list
 	number   uint64   // records are numbered in the order of Put
 	hash     shard.HashKey
@@ -145,7 +145,7 @@ type failure struct {
 	cause error
 }
 
-// result returns the outcome of a record that was stored, and otherwise nothing.
+// result returns the place of a stored record, and the zero Result for a failed record.
 func (p *Pending) result() Result {
 	if p.err != nil {
 		return Result{}
@@ -156,7 +156,7 @@ func (p *Pending) result() Result {
 	}
 }
 
-// Wait waits for the outcome and returns it. If ctx ends before, Wait returns the cause, and the
+// Wait waits for the outcome and returns it. If ctx ends first, Wait returns the cause, and the
 // record stays pending. The error of a failed record is an [*Error].
 func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	done := p.Done()
@@ -194,7 +194,7 @@ const maxKey = 256 // characters of a partition key
 // magic is the prefix of an aggregate's payload.
 var magic = []byte{0xF3, 0x89, 0x9A, 0xC2}
 
-// prepare sets the fields of p that follow from the record. The error wraps [ErrInvalid] or
+// prepare sets the fields of p that depend on the record. The error wraps [ErrInvalid] or
 // [ErrTooLarge].
 func (p *Pending) prepare(r Record) error {
 	if !utf8.ValidString(r.PartitionKey) {

@@ -16,7 +16,7 @@ const (
 // scanned limits the number of records that are searched for different keys.
 const scanned = 2000
 
-// sending is one record of the stream in a request: a record alone, or a container.
+// sending is one record of the stream in a request: a single record, or a container with several.
 type sending struct {
 	records list
 	box     *aggregate.Builder // of a container
@@ -322,8 +322,8 @@ func (c *core) takeOne(r *request, q *queue, before *Pending) {
 	r.add(s, p.size())
 }
 
-// takeDistinct takes records with different keys, the oldest record of each key. The reason is that
-// the service may refuse one record of a request and store the next.
+// takeDistinct takes records with different keys, the oldest record of each key. A request must not
+// have two records of a key, because the service may refuse one record and store the next.
 func (c *core) takeDistinct(r *request, q *queue) {
 	clear(c.keys)
 	var before *Pending

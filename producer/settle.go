@@ -125,8 +125,9 @@ func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, 
 	c.settleFailure(s, o, code, err, t, back)
 }
 
-// divide limits the size of each record's next request. The first time the limit is the number of
-// records in its container, alone in a request; after that it is half of the previous limit.
+// divide limits how many records the next request with one of these records may have. The first
+// limit is the number of records in the container, so that the container is sent alone. Each
+// further limit is half of the previous one.
 func (c *core) divide(r *request, s sending) {
 	most := s.records.n
 	if len(r.sendings) == 1 {
@@ -199,7 +200,7 @@ func (p *Pending) noteFailure(f *failure) {
 	}
 }
 
-// foreign handles a sending that was stored in another shard than expected.
+// foreign handles a sending that was stored in another shard than the expected one.
 func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 	if q.shard == "" {
 		if q.seen == nil {
@@ -228,8 +229,8 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 }
 
 // confirm ends the records of a sending that a shard has stored. It sends packed records again if
-// they do not belong into that shard: consumers drop them there, and newer records of their keys
-// are in another shard.
+// they do not belong in that shard: consumers drop them there, and newer records of their keys are
+// in another shard.
 func (c *core) confirm(s sending, e entry, back *list) {
 	packed := s.records.n > 1
 	keys, known := c.ranges[e.Shard]

@@ -128,7 +128,7 @@ func TestStopWhileARequestIsBuilt(t *testing.T) {
 	}
 }
 
-// Counts.Codes has each refusal by its code, and is a copy.
+// Counts.Codes contains each refusal under its code. It is a copy.
 func TestCodes(t *testing.T) {
 	o := Options{NoAggregation: true}
 	inBubble(t, 1, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {

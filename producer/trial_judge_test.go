@@ -75,7 +75,8 @@ func copiesOf(server *kinesistest.Server) map[string][]spot {
 	return copies
 }
 
-// judgeRecord checks that a record has exactly one outcome, and that it agrees with the stream.
+// judgeRecord checks that a record has exactly one outcome, and that the outcome agrees with the
+// stream.
 func (tr *trial) judgeRecord(w *writer, r *written, copies []spot) {
 	tr.Helper()
 	if r.pending == nil {

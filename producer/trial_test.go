@@ -52,8 +52,9 @@ func (tr *trial) failf(format string, args ...any) {
 	tr.Fatalf("seed %d: "+format, append([]any{tr.seed}, args...)...)
 }
 
-// In trials with splits, merges, throttling, lost answers, refused records, slow calls, canceled
-// contexts and ends in the middle, every record has one true outcome, and keys keep their order.
+// The trials have splits, merges, throttling, lost answers, refused records, slow calls, canceled
+// contexts and producers that end early. Every record has one correct outcome, and keys keep their
+// order.
 func TestTrials(t *testing.T) {
 	seeds := uint64(12)
 	if longform.On() {
@@ -127,8 +128,8 @@ func trialOptions(rnd *rand.Rand) Options {
 	return o
 }
 
-// trialFaults returns faults of PutRecords: those of faults, and after some calls a wait that is
-// longer than the producer's. If permanent is set, a few records fail for good.
+// trialFaults returns faults of PutRecords: those of the function faults, and calls that take
+// longer than the producer waits. If permanent is set, a few records fail for good.
 func trialFaults(
 	seed uint64, permanent bool, until time.Time,
 ) func(*kinesistest.Call) kinesistest.Fault {
@@ -214,7 +215,8 @@ func (w *writer) write(rnd *rand.Rand, prefix string) {
 	}
 }
 
-// close ends the producer at once, after a while or without a limit. It may flush it before.
+// close ends the producer at once, after a while or without a limit. It may flush the producer
+// first.
 func (w *writer) close(rnd *rand.Rand) {
 	ctx := context.Background()
 	if rnd.IntN(2) == 0 {
