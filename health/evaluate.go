@@ -16,15 +16,16 @@ const (
 	Idle
 	// NotKnown means that there is no information.
 	NotKnown
-	// Behind: records wait, and the lag neither falls nor grows, or the observation is too short.
+	// Behind means that records wait, and that the lag neither falls nor grows or was watched too
+	// briefly.
 	Behind
 	// CatchingUp means that records wait, and that the lag falls.
 	CatchingUp
 	// GoingBack means that the shard was reset to an earlier position and handles its records
 	// again.
 	GoingBack
-	// FallingBehind: records wait and are handled, but the lag grows, by more than a second in two
-	// minutes.
+	// FallingBehind means that records wait and are handled, but the lag grows by more than a
+	// second in two minutes.
 	FallingBehind
 	// Unread means that no worker reads the shard, although one should, and that records may wait.
 	Unread
@@ -77,13 +78,13 @@ func (s State) Trouble() bool { return s >= FallingBehind }
 type Options struct {
 	// Allowed is the maximum lag that counts as zero. Default 10 s.
 	Allowed time.Duration
-	// Window is the time of which the later half shows whether a lag grows or falls. Defaults to
-	// 5 min.
+	// Window is the time that the observations cover. The later half of it shows whether a lag
+	// grows or falls. Defaults to 5 min.
 	Window time.Duration
 	// StallAfter is how long a shard with waiting records may make no progress. Default 2 min.
 	StallAfter time.Duration
-	// NearRetention is the fraction of the retention from which a lag is near its end. It is above
-	// 0 and at most 1. Default 0.5.
+	// NearRetention is a fraction of the retention, above 0 and at most 1. If a lag reaches it, the
+	// shard is [RetentionNear]. Default 0.5.
 	NearRetention float64
 }
 
@@ -110,8 +111,9 @@ type Shard struct {
 	// Why is the reason in a few words. It is the condition that the shard waits for, its stage, or
 	// the reason why its checkpoint does not move.
 	Why string
-	// Since is when the state began, or zero if that is unknown. For the states that are about the
-	// trend of a lag it is when the lag became larger than allowed. It is for display only.
+	// Since is when the state began, or zero if that is unknown. The states Behind, CatchingUp and
+	// FallingBehind depend on the trend of the lag. For them, Since is when the lag became larger
+	// than allowed. It is for display only.
 	Since time.Time
 	// AtLeast reports that the state may have begun before Since, up to one observation earlier.
 	AtLeast bool
@@ -184,7 +186,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 		v.State, v.Why = NotKnown, "its lag is unknown"
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
-		// Only the checkpoint is known. It is held on purpose, so its lag has no meaning.
+		// Only the checkpoint is known. It is held on purpose, so its lag shows no problem.
 	case wentBack(seen):
 		v.State, v.Why = GoingBack, "it was set back"
 		v.began(start{at: backSince(seen)}, now)
@@ -206,8 +208,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend rates a lag by whether it grew or fell in the later half of the window, in which it was
-// never small.
+// trend sets the state by whether the lag grew or fell in the later half of the window. If the lag
+// was small at some time in that half, the state is Behind.
 func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options) {
 	last := seen[len(seen)-1]
 	v.State = Behind
@@ -243,14 +245,15 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	}
 }
 
-// leastPart is the part of the time by which a lag has to change to grow or fall: a second in two
-// minutes.
+// leastPart is the elapsed time divided by the least change of a lag that counts as growing or
+// falling: a second in two minutes.
 const leastPart = 120
 
-// earlier returns the observation to compare the last one with, and its lag. It is the latest one
-// that is half a window older. For a fluctuating lag the lag is the least of some that followed. An
-// observation of the past is only used if the lag changed by more than it may be wrong. The result
-// is false without such an observation since the lag was small.
+// earlier returns the observation with which the last one is compared, and its lag. This is the
+// latest observation that is at least half a window older than the last one. A lag may fluctuate,
+// so low is the least lag from that observation until a quarter of a window after it. An
+// observation from history is used only if the lag changed by more than its possible error. ok is
+// false if there is no such observation after the lag was last small.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
 	for i := len(seen) - 1; i >= 0; i-- {
@@ -280,7 +283,7 @@ func earlier(seen []Observation, o Options) (from Observation, low time.Duration
 	return from, low, false
 }
 
-// blur is the part by which a lag of the past may be wrong.
+// blur is the inverse of the possible error of a lag from history, which is 5 %.
 const blur = 20
 
 // wentBack reports whether the checkpoint moved back and has not reached its former place again.

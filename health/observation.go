@@ -50,10 +50,10 @@ type Observation struct {
 	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
 	Wait  Wait // why it has no owner
-	// Since is also set without an owner, if the last heartbeat of the previous one was seen then.
-	//
-	// Stage is the owner's activity since Since, in words such as "in the handler". Attempts is its
-	// number of consecutive failures, and Err is the last failure. Complains is set if the owner
+	// Stage is the owner's activity since Since, in words such as "in the handler". If there is no
+	// owner, Since is when the last heartbeat of the previous owner was seen, or zero. Attempts is
+	// the owner's number of consecutive failures, and Err is the last failure. Complains is set if
+	// the owner itself reports no progress since Since.
 	// itself reports no progress since Since.
 	Stage     string
 	Since     time.Time
@@ -108,7 +108,7 @@ func grown(lag time.Duration, since time.Duration) time.Duration {
 
 const maxLag = 1<<63 - 1
 
-// Window holds the latest observations of a shard, oldest first. It also keeps when the present
+// Window holds the latest observations of a shard, oldest first. It also remembers when the present
 // conditions began, however long ago that was. It is not safe for concurrent use.
 type Window struct {
 	// Allowed is [Options.Allowed] of the evaluations, 0 for the default.
@@ -116,11 +116,11 @@ type Window struct {
 	kept    []Observation
 }
 
-// Add adds an observation, and drops those older than span before it and those beyond what
-// [Options.Window] needs. An observation that is not newer than the last is ignored. An observation
-// shortly after the last one replaces it, so that a window covers its time at any rate of
-// observations. Observations of the past are kept six times as long, until later ones cover half
-// the span.
+// Add adds the observation o. It drops observations that are older than o by more than span, which
+// is usually [Options.Window]. If o is not newer than the last observation, Add ignores it. If o
+// follows shortly after the last observation, o replaces that one, so that few observations cover
+// the span at any rate. Observations from history are kept six times as long, until later ones
+// cover half the span.
 func (w *Window) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {

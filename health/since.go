@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// certain is how precise the time of a change has to be to count as known.
+// certain is the maximum error with which the time of a change counts as exact.
 const certain = 5 * time.Second
 
 // start is when a condition began.
@@ -20,7 +20,7 @@ const (
 	startUnknown                  // it was there at the first observation, without a past
 )
 
-// beginnings are when the conditions began that an observation shows.
+// beginnings contains the times at which the conditions in an observation began.
 type beginnings struct {
 	unowned start // it has no owner
 	still   start // it has an owner, records wait, and its position does not move
@@ -88,8 +88,8 @@ func (o Observation) then(next Observation, allowed time.Duration) *beginnings {
 	return b
 }
 
-// beginningsOf returns the beginnings at the last of some observations, which may have been in no
-// Window.
+// beginningsOf returns the beginnings at the last of some observations. The observations need not
+// come from a Window.
 func beginningsOf(seen []Observation, allowed time.Duration) *beginnings {
 	last := seen[len(seen)-1]
 	if last.begun != nil {
@@ -113,7 +113,8 @@ func (v *Shard) began(s start, now time.Time) {
 	v.Since, v.AtLeast, v.lasts = s.at, s.seen == startAtLeast, now.Sub(s.at)
 }
 
-// lasting says since when a state lasts, after a space or a comma.
+// lasting returns a text about how long the state has lasted. It begins with a space or a comma, or
+// is "".
 func (v Shard) lasting() string {
 	about := ""
 	if v.State == FallingBehind {
@@ -133,8 +134,8 @@ func (v Shard) lasting() string {
 	return about + " since " + v.Since.UTC().Format("15:04:05") + " UTC"
 }
 
-// Text describes the evaluation in words, without the state: the lag, the reason, since when, and
-// the last error. All tools show it.
+// Text describes the evaluation in words: the lag, the reason, how long the state has lasted, and
+// the last error. It does not name the state. All tools show this text.
 func (v Shard) Text() string {
 	text, lag := v.Why, v.Lag()
 	switch {

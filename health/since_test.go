@@ -74,7 +74,7 @@ func TestTheTimeWhenAStateBeganDoesNotMove(t *testing.T) {
 	}
 }
 
-// Looks that are up to ten seconds apart tell the time of a change to within five.
+// If observations are up to 10 s apart, the time of a change between them is known to within 5 s.
 func TestAChangeBetweenTwoLooksIsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	all := watched(8*time.Second, func(after time.Duration, o *health.Observation) {
@@ -108,7 +108,7 @@ func TestAShardThatWasUpToDateAtTheFirstLookFellBehindLater(t *testing.T) {
 	}
 }
 
-// Lags of the past are within 5 %, so a change must be larger than that to be one.
+// Lags from history may be wrong by 5 %, so only a larger difference counts as a change.
 func TestTheTrendIsKnownFromThePast(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

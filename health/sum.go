@@ -57,8 +57,9 @@ func Sum(shards []Named) Application {
 	return a
 }
 
-// Unanswered returns what is known of an application whose store does not answer since a time, or
-// not at all so far if known is false. Nothing that was well before counts as well.
+// Unanswered returns the evaluation of an application whose store has not answered since a time.
+// known is false if the store has never answered. All shards count as NotKnown, even those that
+// were OK before.
 func (a Application) Unanswered(since time.Time, known bool) Application {
 	text := "unknown: the store does not answer since " + since.UTC().Format("15:04:05") + " UTC"
 	if known {
@@ -71,7 +72,7 @@ func (a Application) Unanswered(since time.Time, known bool) Application {
 	return b
 }
 
-// Unanswered returns what is known of a shard whose store does not answer.
+// Unanswered returns the evaluation of a shard whose store does not answer.
 func (v Shard) Unanswered() Shard {
 	return Shard{
 		State: NotKnown, Finished: v.Finished,
