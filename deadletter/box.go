@@ -36,8 +36,8 @@ type Box interface {
 	Items(ctx context.Context) iter.Seq2[Item, error]
 	// Mark stores the state of dead letters durably. It returns [ErrChanged] if a dead letter that
 	// this box has yielded or marked was put again since then, or was marked through another Box.
-	// It marks the other dead letters. A box that has yielded some dead letters may treat the
-	// others as yielded too.
+	// It still marks the other dead letters in ids. A box that has yielded at least one dead letter
+	// may treat all of its dead letters as yielded.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 
@@ -85,9 +85,9 @@ type Outcome struct {
 }
 
 // Retry passes dead letters to handle, one after the other, in the order in which they were put. It
-// marks each as Begun before the call. After the call it marks it as Done, or as Kept if handle
-// failed. If the process ends during the call, the dead letter stays Begun, because its result is
-// unknown. An operator must then decide about it.
+// marks each dead letter as Begun before the call. After the call it marks the dead letter as Done,
+// or as Kept if handle failed. If the process ends during the call, the dead letter stays Begun,
+// because its result is unknown. An operator must then decide about it.
 //
 // Retry continues after an error of handle, and returns the first such error. It stops after an
 // error of the box, and when ctx ends. Several processes may call it at the same time, each with

@@ -12,15 +12,15 @@ import (
 )
 
 // marks contains the states of a file's dead letters, as this box has read them. Between two
-// listings it only reads appended lines, so that a mark does not need to read the whole file.
+// listings the box reads only appended lines, so that Mark does not need to read the whole file.
 type marks struct {
 	of     os.FileInfo // the file that was read
 	read   int64       // end of the last line that was read
 	listed bool        // the box has listed the dead letters
 	states map[seen.Key]standing
-	// seen contains states in which this box has seen dead letters that others have changed since.
-	// If listed is set, the box has seen all other dead letters in their current state, which is in
-	// states. A dead letter that was never marked is in neither map.
+	// seen is for dead letters that others have changed since this box saw them. It contains the
+	// states that this box saw. If listed is set, the box has seen all other dead letters in their
+	// current state, which is in states. A dead letter that was never marked is in neither map.
 	seen map[seen.Key]standing
 }
 

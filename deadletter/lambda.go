@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Lambda writes dead letters in the form of AWS Lambda's messages to a failure destination about a
-// dropped batch. It is for programs that already read that form. The form contains less than a dead
-// letter: no error and no worker. Without Payload it contains no record, but only the range to read
-// from the stream before it expires.
+// Lambda converts dead letters to the messages that AWS Lambda sends to a failure destination when
+// it drops a batch. It is for programs that already read such messages. A message contains less
+// than a dead letter: no error and no worker. Without Payload it contains no record either, but
+// only the range to read from the stream before the records expire.
 type Lambda struct {
 	// FunctionARN is the value of functionArn, such as the ARN of the function that the application
 	// replaces. It is required.
@@ -118,12 +118,12 @@ type LambdaMessage struct {
 
 // Message returns the message about dead letters that were put together. There must be at least
 // one, and all must be of one shard and in order. The same dead letters always have the same
-// message, including its requestId. In batchSize, the records of one aggregate count as one and
-// have one sequence number, as for Lambda. The payload contains each of them.
+// message, including its requestId. As for Lambda, the records of one aggregate have one sequence
+// number and count as one in batchSize. The payload contains each of them.
 //
-// The condition is RecordAgeExceeded for dead letters with reason [Age], and then there is no
-// responseContext. For all others it is RetryAttemptsExhausted. This includes [Rejected] dead
-// letters, for which Lambda has no condition.
+// The condition in the message is RecordAgeExceeded for dead letters with reason [Age], and then
+// there is no responseContext. For all others it is RetryAttemptsExhausted. This includes
+// [Rejected] dead letters, for which Lambda has no condition.
 func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err

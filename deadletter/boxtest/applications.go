@@ -75,7 +75,8 @@ func applications(t *testing.T, open func() deadletter.Box) {
 	if err := b.Mark(t.Context(), begun, letters[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	// The dead letter of the other application is being handled.
+	// While the first application's dead letter is handled, those of the other application are put
+	// again.
 	if err := open().Put(t.Context(), letters[3:]); err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func revived(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// A box that has seen a dead letter can only mark it if it has not changed since.
+// A box can mark a dead letter that it has seen only if the dead letter has not changed since then.
 func changed(t *testing.T, open func() deadletter.Box) {
 	one, other := open(), open()
 	put(t, one, 1, 3, 5)

@@ -96,8 +96,8 @@ func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	return nil
 }
 
-// is reports whether another stream may be this stream. If one is given as a name and the other as
-// an ARN, the account is unknown, and is compares only the names.
+// is reports whether another stream may be this stream. Two ARNs must be equal. If at least one
+// stream is given as a name, its account is unknown, so this method compares only the names.
 func (s *Stream) is(other string) bool {
 	if strings.HasPrefix(other, "arn:") && s.arn != nil {
 		return other == s.given

@@ -37,8 +37,8 @@ const DefaultTable = "weir_letters"
 // Box is a [deadletter.Box] in a table. Applications may share a table. The methods of Box may be
 // called concurrently. A dead letter that is put again keeps its place in the order.
 //
-// The box remembers each marked dead letter that it has yielded, as long as it is in the table, in
-// about 60 bytes. Dead letters without a mark need no memory.
+// The box needs about 60 bytes of memory for each marked dead letter that it has yielded, as long
+// as the dead letter is in the table. Dead letters without a mark need no memory.
 type Box struct {
 	db     *sql.DB
 	schema string
@@ -56,10 +56,10 @@ type Box struct {
 
 var tableForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-// New returns the dead letters in a table. If table is "", it uses DefaultTable. The name must only
-// contain a-z, 0-9 and _, must have at most 48 characters, and must not be a reserved word of the
-// database. New returns an error for an invalid name, an unknown dialect or a nil db. It does not
-// access the database. The caller must close db.
+// New returns a Box for the dead letters in a table. If table is "", it uses DefaultTable. The name
+// must only contain a-z, 0-9 and _, must have at most 48 characters, and must not be a reserved
+// word of the database. New returns an error for an invalid name, an unknown dialect or a nil db.
+// It does not access the database. The caller must close db.
 func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	if table == "" {
 		table = DefaultTable
@@ -204,7 +204,8 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
-		// The mark may already come from this box, if the answer to it was lost.
+		// If the answer to an earlier attempt was lost, the current mark may already come from this
+		// box.
 		statement, args = b.markIf, append(args, from, b.by)
 	}
 	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)

@@ -118,8 +118,8 @@ func (q *Queue) Check(ctx context.Context) error {
 
 const (
 	callTimeout = 30 * time.Second
-	// mostEntries and mostBytes limit a request. The size was the service's limit for all messages
-	// of a request. A larger message is sent alone.
+	// mostEntries and mostBytes limit a request. mostBytes is the service's former limit for all
+	// messages of a request together. A larger message is sent alone.
 	mostEntries = 10
 	mostBytes   = 256 << 10
 	mostMessage = 1 << 20

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// hidden is how long a received message is hidden from other readers, unless this is extended
-	// in time.
+	// hidden is how long a received message is hidden from other readers. Every sayAgain, the
+	// holder hides its messages for this time again.
 	hidden    = 2 * time.Minute
 	sayAgain  = 30 * time.Second
 	waitFor   = 2 * time.Second // for a message; any wait makes SQS query all of its servers
@@ -66,9 +66,9 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 
 // Retry receives dead letters and passes those for which wants returns true to handle, one after
 // the other. It deletes a dead letter that was handled. Retry ends when it receives no more dead
-// letters, or when ctx ends. It then makes the dead letters visible again that failed or were not
-// selected. Until then no other reader receives them, even if handle takes long. If the process
-// dies, they become visible after two minutes.
+// letters, or when ctx ends. Then it makes the other dead letters visible again: those that failed,
+// and those that wants did not select. Until then no other reader receives them, even if handle
+// takes long. If the process dies, they become visible after two minutes.
 //
 // If the deletion of a dead letter fails, the dead letter will be handled again later. In a FIFO
 // queue, a dead letter that failed or was not selected blocks the other dead letters of its group.
