@@ -14,8 +14,8 @@ type metric struct {
 	label, words string
 	about        string         // text that introduces the levels
 	levels       [levels]string // names of the levels, from the lowest to the highest
-	// reported returns the value, as a percentage of a minute. It is nil if the value comes from
-	// the current state, as now returns it. told is the name of the activity.
+	// reported returns the value that the owner reported for a minute, in percent. It is nil for a
+	// metric that has a current value; now returns that value. told is the name of the activity.
 	reported func(moment) int
 	told     string
 	now      func(*shardInfo) int
@@ -101,8 +101,8 @@ func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
 	return len(bounds)
 }
 
-// metricOf returns the metric with this label. It returns nil for the label of the state, which is
-// not a metric.
+// metricOf returns the metric with this label. It returns nil for the label of the shards' state,
+// because the state is not a metric.
 func metricOf(label string) *metric {
 	if i := slices.IndexFunc(metrics, func(m metric) bool { return m.label == label }); i >= 0 {
 		return &metrics[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// kinesis returns lags that are known while it answers.
+// kinesis returns the lags of shards, or an error while down is set.
 type kinesis struct{ down atomic.Bool }
 
 func (k *kinesis) lags(_ context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
@@ -28,7 +28,7 @@ func (k *kinesis) lags(_ context.Context, leases []lease.Lease) (map[lease.Key]d
 	return lags, nil
 }
 
-// While the store does not answer, nothing is shown as well, and the list is not empty.
+// While the store does not answer, no state is shown as healthy, and the list is not empty.
 func TestNothingIsGreenThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -92,8 +92,8 @@ func (l eventLog) with(more []event) eventLog {
 	return l
 }
 
-// changes returns the events that happened between two reads, oldest first. It returns none if
-// there was no earlier read.
+// changes returns the events that happened between two reads, oldest first. It returns nil if there
+// was no earlier read.
 func changes(old, now sighting) []event {
 	if old.at.IsZero() {
 		return nil

@@ -42,8 +42,9 @@ type Options struct {
 	// is the name of a reverse proxy on the same machine that forwards the original Host header. IP
 	// addresses and localhost are always accepted. The default is an empty list.
 	//
-	// Writes are accepted only under these names, localhost and IP addresses, on all connections. A
-	// program that sets Authorize must add the host name under which users open the page.
+	// On every connection, the page accepts writes only under these names, localhost and IP
+	// addresses. A program that sets Authorize must add the host name under which users open the
+	// page.
 	Hosts []string
 	// Authorize enables changes: pausing, draining, moving checkpoints and retrying dead letters.
 	// The page calls it before each write. A returned error refuses the write, and the user sees

@@ -14,8 +14,8 @@ const (
 	mostRuns = 5000 // rectangles in all levels together
 )
 
-// heat is the history of the boxes of a picture: a path for each level of a metric, if colours show
-// one, and one for each kind of happening.
+// heat is the history of the boxes of a picture. If the colours show a metric, heat has a path for
+// each level of the metric. It also has a path for each kind of happening.
 type heat struct {
 	Levels                  [levels]string
 	Handed, Taken, Stalled  string
@@ -104,8 +104,8 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
 
 // binOf returns the bin that contains a minute. It returns a negative number if the minute is
-// outside of the picture. Bins are never shorter than a minute, because a longer minute would be
-// drawn too narrow.
+// outside of the picture. A report of one minute fills one bin. Bins are never shorter than a
+// minute, because the report would then be drawn too narrow.
 func (h *heat) binOf(minute int64, bins int) int {
 	at := h.x(float64(60*minute+30)) / h.width
 	if at < 0 || at >= 1 {

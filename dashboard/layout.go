@@ -129,7 +129,8 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	return p
 }
 
-// cutsOf returns the sorted hash keys at which the range of a shard begins, or the range after it.
+// cutsOf returns the sorted hash keys at which a shard's range begins or ends. For an end, it
+// returns the first key after the range.
 func cutsOf(pieces []piece) []shard.HashKey {
 	var cuts []shard.HashKey
 	for _, p := range pieces {

@@ -69,7 +69,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // letters returns the first most unhandled dead letters of an application that match a filter.
-// unread is the number of unreadable letters that it found up to the last of them. If it returns an
+// unread is the number of unreadable letters that it found before it stopped. If it returns an
 // error, there may be more letters.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)

@@ -128,7 +128,7 @@ func assess(name string, s sighting, now time.Time) application {
 	return a
 }
 
-// unanswered returns the last read as it counts while the store does not answer.
+// unanswered returns the last read with the states that apply while the store does not answer.
 func (s sighting) unanswered() sighting {
 	s.whole = s.whole.Unanswered(s.failed, !s.at.IsZero())
 	s.judged = slices.Clone(s.judged)
@@ -156,7 +156,7 @@ func (a *application) commonErrors(all []health.Named) map[string]bool {
 	return common
 }
 
-// addWorkers returns the index of each session in a.Workers.
+// addWorkers adds the workers to a.Workers, and returns the index of each session there.
 func (a *application) addWorkers(s sighting) map[string]int {
 	for _, w := range s.view.Workers {
 		leads := w.Session == s.group.Leader
@@ -184,8 +184,8 @@ func (a *application) addWorkers(s sighting) map[string]int {
 	return at
 }
 
-// relate fills in times that follow from related shards. A shard was closed when its first child
-// shard was opened.
+// relate fills in the times that can be derived from related shards. A shard was closed when its
+// first child shard was opened.
 func (a *application) relate(s sighting, now time.Time) {
 	at := map[lease.Key]int{}
 	for i, of := range a.Shards {

@@ -88,8 +88,8 @@ func (o *observer) failedSince() time.Time {
 	return o.failed
 }
 
-// list returns the applications of the store, at most half a minute old. After an error they are
-// those of the last answer.
+// list returns the applications of the store. The list is at most half a minute old. If the store
+// fails, list returns an error and the applications of the store's last answer.
 func (o *observer) list(ctx context.Context) ([]string, error) {
 	admin, can := o.store.(lease.Admin)
 	if !can {
@@ -171,7 +171,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	return next, nil
 }
 
-// tell returns the log of events with the events up to the next read.
+// tell returns the log of events, extended by the events between this read and the next one.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
 		return eventLog{since: next.at}

@@ -77,7 +77,8 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 	})
 }
 
-// A page that is opened later says since when, and whether the lag grows, at its first look.
+// The first read of a page that is opened later shows since when a state lasts, and whether the lag
+// grows.
 func TestThePageKnowsThePastAtItsFirstLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

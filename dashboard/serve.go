@@ -31,7 +31,7 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age describes a store or a service that does not answer.
+// age adds the store or the service that does not answer to the head of a page.
 func (h *pageHead) age(s sighting) {
 	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	switch {
@@ -50,7 +50,8 @@ func (h *pageHead) age(s sighting) {
 	}
 }
 
-// status is the status of a page: a monitor must see that the store does not answer.
+// status returns the HTTP status of a page. A monitor must see from it that the store does not
+// answer.
 func (d down) status() int {
 	if d.store {
 		return http.StatusServiceUnavailable

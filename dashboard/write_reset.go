@@ -40,8 +40,9 @@ type resetPlan struct {
 	runs  []string // workers that are running, or may be
 }
 
-// plan computes the effects that a reset would have now. shown is the service's time of a preview,
-// or zero. With it, the reset does exactly what the preview showed.
+// plan computes the effects that a reset would have now. shown is zero, or the service's time in a
+// preview. If it is set, plan uses that time, so that the reset does exactly what the preview
+// showed.
 func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPlan, error) {
 	var p resetPlan
 	wish, ago, err := change.ParseTo(a.To)

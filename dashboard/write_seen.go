@@ -78,7 +78,7 @@ type moved struct {
 	to    string
 }
 
-// stepsSeen encodes the leases that a reset moves for a form, with their epochs and targets.
+// stepsSeen encodes the leases that a reset moves, with their epochs and targets, for a form.
 func stepsSeen(steps []change.Step) string {
 	var b strings.Builder
 	for _, s := range steps {

@@ -118,9 +118,9 @@ type Window struct {
 
 // Add adds the observation o. It drops observations that are older than o by more than span, which
 // is usually [Options.Window]. If o is not newer than the last observation, Add ignores it. If o
-// follows shortly after the last observation, o replaces that one, so that few observations cover
-// the span at any rate. Observations from history are kept six times as long, until later ones
-// cover half the span.
+// follows shortly after the last observation, it may replace that one. A window therefore stays
+// small, however often Add is called. Observations from history are kept six times as long, until
+// later ones cover half the span.
 func (w *Window) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {

@@ -200,7 +200,7 @@ func (p *Pending) noteFailure(f *failure) {
 	}
 }
 
-// foreign handles a sending that was stored in another shard than the expected one.
+// foreign handles a sending that was stored in a shard other than the expected one.
 func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 	if q.shard == "" {
 		if q.seen == nil {

@@ -52,7 +52,7 @@
 			url.searchParams.set("part", "1");
 			url.hash = "";
 			const answer = await fetch(url, { signal: AbortSignal.timeout(15000) });
-			// With 503 the page says what does not answer; a proxy's page does not get in.
+			// With 503 the page names what does not answer. The header excludes a proxy's page.
 			if (answer.ok || answer.status === 404 || answer.status === 503 && answer.headers.has("Weir-Page")) {
 				const html = await answer.text();
 				if (!busy()) {
