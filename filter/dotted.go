@@ -82,8 +82,8 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 			m.gather(t, at+1, true)
 		}
 	}
-	// Handle descendants first, which have higher IDs. The elements of an array start from the
-	// states that the names below the array have set.
+	// Handle the hits of descendants first. Their nodes have higher IDs. The elements of an array
+	// start from the states that the dotted names below the array have set.
 	end := len(m.hits)
 	slices.SortFunc(m.hits[first:end], func(a, b hit) int { return cmp.Compare(b.node, a.node) })
 	for k := first; k < end; k++ { // value may append hits, and then removes them

@@ -196,7 +196,7 @@ func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
 	return all
 }
 
-// bind gives the fields of their objects to new arrays.
+// bind gives each new array the fields that dotted names add to the objects in it.
 func bind(over map[string]*overlay) {
 	for _, ov := range over {
 		bind(ov.fields)

@@ -18,9 +18,9 @@ import (
 //
 // max is the maximum of the times of all records so far. A mark is a point right before a record
 // with which max entered a new window. The next owner can start at a mark as soon as all earlier
-// windows have ended. From there it computes the same maximum. Later records of the earlier windows
-// are late for it too, or they are already in results. If no window is open, the next owner starts
-// after the last record, without state.
+// windows have ended. From there it computes the same maximum. If a later record belongs to one of
+// the earlier windows, it is late for the next owner too, or it is already in a result. If no
+// window is open, the next owner starts after the last record, without state.
 type open[S any] struct {
 	*Config[S]
 	term weir.Term
@@ -246,9 +246,9 @@ func (o *open[S]) held() (records, bytes int) {
 }
 
 // ages returns the arrival time at which the open windows end, and the reason. The limit is zero if
-// only the times of records end the windows. The age of the oldest mark decides. If the next owner
-// starts at a later mark, it still computes the same results. In that case, the age of the older
-// mark has not ended a window.
+// only the times of records end the windows. The age of the oldest mark decides. The next owner may
+// start at a later mark and still compute the same results, because in that case the age of the
+// older mark has not ended a window.
 func (o *open[S]) ages() (limit time.Time, why Why) {
 	if o.Time == nil {
 		limit = truncate(o.max, o.Size).Add(o.Size)

@@ -34,11 +34,11 @@ type Options struct {
 	// MaxAge ends an object this long after its first record was read, even if no record follows.
 	// The default is 1 min. It ranges from 1 s to 24 h. Each object costs two writes.
 	MaxAge time.Duration
-	// MaxMemory limits the memory of records, of all shards, that wait for their objects. At the
-	// limit, objects end early. The default is 256 MiB. It ranges from 1 MiB to 1 TiB. The memory
-	// may exceed the limit by half and by one batch per shard. In addition, up to eight encoded
-	// objects are in memory. If a worker with a larger MaxBytes has begun an object, the whole
-	// object is kept in memory.
+	// MaxMemory limits the memory of the records that wait for their objects, for all shards
+	// together. The default is 256 MiB. It ranges from 1 MiB to 1 TiB. At the limit, objects end
+	// early. The memory may still exceed the limit by half and by one batch per shard. In addition,
+	// up to eight encoded objects are in memory. If a worker with a larger MaxBytes has begun an
+	// object, the whole object is kept in memory.
 	MaxMemory int
 }
 

@@ -14,15 +14,15 @@ import (
 // row is the row of a shard.
 type row struct {
 	epoch uint64 // highest epoch that has written the row
-	// at is the position after the last record that took effect. Before that, it is the position at
-	// which the first term began. It is zero if that was the tip.
+	// at is the position after the last record that took effect. Until a record has taken effect,
+	// it is the position at which the first term began, or zero if that was the tip.
 	at    weir.Position
 	ended bool
 }
 
-// reached returns the position of the sink for weir. This is the end if the shard has ended. The
-// row keeps the position of the last record even then. It matters if the stream is re-created: the
-// new shards have the same names, and their records come later.
+// reached returns the position of the sink for weir. This is the end if the shard has ended. Even
+// then, the row keeps the position after the last record. The sink needs that position if the
+// stream is re-created: the new shards have the same names, and their records come later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End

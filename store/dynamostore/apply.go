@@ -75,8 +75,8 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return done, nil
 }
 
-// announce records that leases changed. It notifies the sessions whose orders contain them, and
-// views.
+// announce records that leases changed. It notifies views, and the sessions whose orders contain
+// these leases.
 func (s *Store) announce(ctx context.Context, app string, told news) error {
 	return parallel(2, func(i int) error {
 		if i == 0 {

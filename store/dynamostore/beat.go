@@ -28,10 +28,10 @@ import (
 // announced by then. Changes that are announced later may be missing. Their calls had not returned
 // when the heartbeat began, and the next heartbeat reads them.
 //
-// Leases that the report itself releases also increase attrTold, before the answer. If attrTold was
-// not increased otherwise, the cached leases without the released ones are current. They are then
-// cached under the new value. If attrTold has increased by one note that contains its leases, it is
-// enough to read those; see tell.
+// If the report itself releases leases, attrTold increases as well, before the answer. If nothing
+// else has increased attrTold, the cached leases without the released ones are current. They are
+// then cached under the new value. If attrTold has increased by one, and a note in the session's
+// row lists the changed leases, it is enough to read those; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {

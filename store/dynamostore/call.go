@@ -139,8 +139,8 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 }
 
 // query reads the rows of an application whose sort key begins with prefix. If session is not "",
-// it only returns rows with that session as owner or revoked session. Every row counts for the
-// cost. A page contains 1 MB.
+// it only returns rows with that session as owner or revoked session. DynamoDB charges for all rows
+// with the prefix, even if they are not returned. A page contains 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true),

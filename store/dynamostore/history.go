@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// expiredAtOnce is the maximum number of expired chunks that are removed with a new one. It is more
-// than one because some sessions leave chunks behind.
+// expiredAtOnce is the maximum number of expired chunks that are removed after a new chunk was
+// written. It is more than one, so that chunks of ended sessions are removed too.
 const expiredAtOnce = 5
 
 // historyRow returns the sort key of a chunk. Chunks are sorted by minute, so expired chunks come

@@ -13,8 +13,8 @@ import (
 )
 
 // maxTries limits how often a write is prepared again because the row changed after it was read.
-// Each time another write to the same lease succeeded, which is rare. So many in a row indicate a
-// bug.
+// Each such change is another successful write to the same lease, which is rare. So many changes in
+// a row indicate a bug.
 const maxTries = 20
 
 // progress is the result of executing a report.

@@ -49,7 +49,8 @@ type Store struct {
 	// news contains the sessions with news in their rows. The value is the time at which the news
 	// was written, relative to born.
 	news map[orderKey]time.Duration
-	// doubt contains, by application, when an announcement may have been lost, relative to born.
+	// doubt contains, by application, when an announcement was last possibly lost, relative to
+	// born.
 	doubt map[string]time.Duration
 }
 
@@ -81,8 +82,8 @@ func (s *Store) Abilities() lease.Abilities {
 
 type orderKey struct{ app, session string }
 
-// orders contains the leases of a session. They were read after its row had the value told of
-// attrTold.
+// orders contains the leases of a session. They were read after attrTold in the session's row had
+// the value told.
 type orders struct {
 	told uint64
 	held []lease.Lease

@@ -58,9 +58,9 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// current reports whether the view with the revision since is still valid. It must come from this
-// Store and must not be too old. Its summary must equal the current one. No announcement of this
-// Store may have been lost since then.
+// current reports whether the view with the revision since is still valid. The revision must come
+// from this Store and must not be too old. The summary in it must equal sum. No announcement of
+// this Store may have been lost since then.
 func (s *Store) current(app, since, sum string, now time.Duration) bool {
 	part := strings.Split(since, "/")
 	if len(part) != 3 || part[0] != s.id || part[1] != sum || len(part[2]) != 20 {

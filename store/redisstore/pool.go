@@ -31,11 +31,11 @@ func (s *Store) lend(ctx context.Context, do func() error) error {
 	return err
 }
 
-// lookAtConns pings each server over as many connections as are unused, all at the same time. The
-// client closes those that do not answer. A failed server, or a gateway that has dropped its
-// connections, sends nothing. Each dead connection would cost one whole call. The program may use
-// the pool for other purposes, so there may be more of them than can be found while leases are
-// trusted.
+// lookAtConns pings each server over all unused connections at the same time. The client closes the
+// connections that do not answer. A failed server, or a gateway that has dropped its connections,
+// sends nothing, so each dead connection would cost one whole call. The program may use the pool
+// for other purposes, so there may be many dead connections. Without the pings, trust in the leases
+// would end before calls had found all of them.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {

@@ -52,9 +52,9 @@ type dialect struct {
 	// prepare prepares the database for [Store.Migrate], outside any transaction. It is nil if no
 	// preparation is needed.
 	prepare func(ctx context.Context, c *sql.Conn) error
-	// migrating locks out other migrations of tables with the same name, which is its parameter.
-	// The lock ends with the transaction or with the statement migrated. migrating is "" if the
-	// database locks by itself.
+	// migrating is a statement that locks out other migrations of tables with the same name. The
+	// name is its parameter. The lock ends with the transaction or with the statement migrated.
+	// migrating is "" if the database locks by itself.
 	migrating, migrated string
 	// repeated reports whether an error means that an incomplete migration has already executed a
 	// statement of the schema. It is nil if the database executes each step atomically.
@@ -66,8 +66,8 @@ type dialect struct {
 	// faster.
 	quickBeat func(t *tx, q quickBeat) error
 	// begin starts a transaction. If write is set, the rows that it reads do not change until it
-	// ends. On a server its locks guarantee that. Otherwise the transaction sees the database as of
-	// one moment. Servers do not use read transactions.
+	// ends. On a server its locks guarantee that. If write is not set, the transaction sees the
+	// database as of one moment. Servers do not use transactions without write.
 	begin func(ctx context.Context, c *sql.Conn, write bool) error
 	// busy reports whether an error means that the transaction collided with another one and should
 	// be retried.

@@ -19,8 +19,8 @@ import (
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
 
 // othersColumns are the columns of a row of orders for another session. They contain its heartbeat
-// count and its name. The term is NULL. If the session leads, the lease's stream is replaced by the
-// streams of the leader.
+// count and its name, and NULL for the term. If that session is the leader, the column of the
+// lease's stream contains the streams that the leader reads.
 var othersColumns = "o.beat, o.session, NULL, NULL, NULL, " + streamsOfLeader + strings.Repeat(", NULL", ordersCount-6)
 
 // ordersCount is the number of columns in a row of orders. The columns are the session's heartbeat

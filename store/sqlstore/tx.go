@@ -387,8 +387,9 @@ func (t *tx) application() (*application, error) {
 	return a, nil
 }
 
-// readApplication reads an application's row, and from its leader's session the heartbeat count and
-// whether it has ended. It returns nil if the row does not exist.
+// readApplication reads an application's row. From the row of the leader's session it reads the
+// heartbeat count, and whether the session has ended. It returns nil if the application's row does
+// not exist.
 func readApplication(app string, values []any) (*application, error) {
 	d := decoder{row: values}
 	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}

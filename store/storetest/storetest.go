@@ -4,9 +4,9 @@
 //		storetest.Run(t, storetest.Harness{Open: func(t testing.TB) lease.Store { ... }})
 //	}
 //
-// The suite compares a store with the text of the contract and with memstore. It uses one writer
-// and many writers, and one client and two clients. One of two clients may be a worker of the
-// previous version, as in a rolling deployment.
+// The suite compares a store with the text of the contract and with memstore. It runs cases with
+// one writer and with many, and with one client of the store and with two. One of two clients may
+// be a worker of the previous version, as in a rolling deployment.
 //
 // The suite grows with the contract. If the [lease.Abilities] of a store lack the ability of a new
 // field, the store may ignore the field. Its calls must still work as before if the field is set.
