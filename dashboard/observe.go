@@ -275,7 +275,7 @@ func (b beat) see(w lease.Worker, now time.Time) beat {
 		return beat{count: w.Beat, first: now, last: now}
 	case b.count != w.Beat:
 		// After a long gap between two reads, the session may have stopped in the meantime. A
-		// changed count proves only that it was alive at some time in the gap.
+		// changed count proves only that the session was alive at some time in the gap.
 		return beat{count: w.Beat, first: now, last: now, moved: now.Sub(b.last) <= w.Times.Or(lease.DefaultTimes).Failover}
 	}
 	b.last = now

@@ -54,7 +54,6 @@ type Observation struct {
 	// owner, Since is when the last heartbeat of the previous owner was seen, or zero. Attempts is
 	// the owner's number of consecutive failures, and Err is the last failure. Complains is set if
 	// the owner itself reports no progress since Since.
-	// itself reports no progress since Since.
 	Stage     string
 	Since     time.Time
 	Attempts  int
@@ -157,7 +156,8 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	w.kept = append(w.kept, last)
 }
 
-// replaceable reports whether the observation next may replace o, which follows before.
+// replaceable reports whether the observation next may replace o. before is the observation before
+// o.
 func (o Observation) replaceable(before, next Observation, apart time.Duration) bool {
 	return o.Owner == before.Owner && o.Past == next.Past && next.At.Sub(before.At) < apart
 }

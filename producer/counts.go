@@ -7,8 +7,8 @@ type Counts struct {
 	// Stored records have a result, and Failed records have an error.
 	Stored, Failed uint64
 	// Requests counts calls of PutRecords, and Entries counts the stream records in them.
-	// StoredEntries counts the stored ones: Stored divided by StoredEntries is the average number
-	// of records per stream record.
+	// StoredEntries counts the entries that were stored. Stored divided by StoredEntries is the
+	// average number of records per stream record.
 	Requests, Entries, StoredEntries uint64
 	// PayloadUnits counts the PUT payload units of the stored entries. A stream record
 	// costs one unit per 25 KB, rounded up. The count includes the keys.

@@ -70,7 +70,7 @@ func (l *list) firstNumber() uint64 {
 	return l.first.number
 }
 
-// join appends all records of other, which is empty then.
+// join appends all records of other. Afterwards other is empty.
 func (l *list) join(other *list) {
 	switch {
 	case other.first == nil:

@@ -12,9 +12,9 @@ const (
 	shardRecords = 1000    // a second
 )
 
-// Parameters of how a pace reacts to refusals. Several producers that share a shard get equal
-// shares of it, because all of them grow by the same amount and large shares are cut by more.
-// TestProducersShareAShard measures the result.
+// These parameters determine how a pace reacts to refusals. Several producers that share a shard
+// get equal shares of it, because all shares grow by the same amount, and a cut takes more from a
+// large share. TestProducersShareAShard measures the result.
 const (
 	firstShare  = 0.25  // default of Options.FirstShare
 	leastShare  = 0.005 // one container of 25,000 bytes in 5 s

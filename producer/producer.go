@@ -19,9 +19,9 @@ import (
 // disables the client's retries for its calls, because it retries itself.
 //
 // The producer makes the PutRecords calls of a *kinesis.Client itself, in CBOR, if the client's
-// options leave nothing for the SDK's stack to do; this takes a fraction of the time. It uses the
-// client's region, endpoint, credentials and HTTP transport. The methods of any other Client are
-// called as they are.
+// options leave nothing for the SDK's stack to do. This takes a fraction of the SDK's CPU time. The
+// producer uses the client's region, endpoint, credentials and HTTP transport. The methods of any
+// other Client are called as they are.
 type Client interface {
 	PutRecords(context.Context, *kinesis.PutRecordsInput, ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)

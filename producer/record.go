@@ -71,7 +71,8 @@ var (
 // Error is the error of a failed record. It wraps one of this package's errors, and the last error
 // of the service if there was one.
 type Error struct {
-	// Code is the service's last error code for the record. "" if it never answered with one.
+	// Code is the service's last error code for the record. It is "" if the service never answered
+	// with a code.
 	Code string
 	// Attempts counts the sendings of the record.
 	Attempts int
@@ -129,7 +130,7 @@ type Pending struct {
 	whole    bool  // never packed
 	repeated bool  // may be stored already
 
-	// The outcome, which is there once finished is set. Guarded by the producer's mutex.
+	// The outcome. It is valid once finished is set. The producer's mutex guards it.
 	finished bool
 	packed   bool
 	place    int32 // in its container

@@ -310,7 +310,7 @@ func contest(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), states)
 }
 
-// Workers put dead letters at the same time, and some of them are equal.
+// Workers put dead letters at the same time. Some of these dead letters are equal.
 func many(t *testing.T, open func() deadletter.Box) {
 	var everybody sync.WaitGroup
 	states := map[int]deadletter.State{}

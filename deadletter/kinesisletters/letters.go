@@ -223,8 +223,9 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 	return refused, why, nil
 }
 
-// fits returns an error if a dead letter is too large. It reads the stream's limit only if
-// necessary, and each time, so that an increased limit takes effect.
+// fits returns an error if a dead letter is too large. It reads the stream's limit only for a dead
+// letter that some streams do not allow. It reads the limit each time, so that an increased limit
+// takes effect.
 func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= everyRecord {
 		return nil

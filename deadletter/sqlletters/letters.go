@@ -96,9 +96,9 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 }
 
 // A dead letter is stored as JSON in bytes, because its texts may contain characters that a
-// database rejects in text. The id is the SHA-256 of its ID in hexadecimal digits. No collation
-// treats two such ids as equal, and each is short enough for an index. since is in microseconds
-// since 1970, or 0 for Kept.
+// database rejects in text. The column id has the SHA-256 of the dead letter's ID in hexadecimal
+// digits. No collation treats two such values as equal, and each is short enough for an index.
+// since is in microseconds since 1970, or 0 for Kept.
 var schemas = map[Dialect]string{
 	SQLite: `CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
 	state TEXT NOT NULL, since INTEGER NOT NULL, marked_by TEXT NOT NULL, letter BLOB NOT NULL)`,

@@ -7,8 +7,8 @@ import "github.com/weir-go/weir/internal/seen"
 type marks struct{ seen.Items[string] }
 
 // from returns the box that had marked a dead letter when this box saw it. It returns "" if there
-// was no mark. After the first listing, every dead letter without an entry counts as seen without a
-// mark.
+// was no mark. Once a listing has begun, every dead letter without an entry counts as seen without
+// a mark.
 func (m *marks) from(id string) (by string, seen bool) {
 	by, ok := m.Get(id)
 	return by, ok || m.Listed()

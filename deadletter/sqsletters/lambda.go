@@ -15,8 +15,8 @@ import (
 // records expire. These messages are not dead letters: [Queue.Peek] and [Queue.Retry] report them
 // and leave them in the queue.
 //
-// Lambda itself does not allow FIFO queues, but this type does. In a FIFO queue, messages about a
-// shard are in one group. A message that is put again within five minutes occurs once.
+// AWS Lambda itself does not allow FIFO queues, but this type does. In a FIFO queue, messages about
+// a shard are in one group. A message that is put again within five minutes occurs once.
 //
 // The methods of Lambda may be called concurrently.
 type Lambda struct {

@@ -23,11 +23,11 @@
 // released lease is one more write, plus one for its announcement.
 //
 // A worker reads its leases only after another process has changed at least one of them. It reads
-// only the changed leases if its row contains their keys. That is the case after a single change
-// since its last heartbeat, of at most eight leases. Otherwise it reads all leases of the
-// application. For each of its views, the leader reads the rows of the workers. It reads the leases
-// after a change, and at least twice a minute. [Store.Apps] scans the table, but no running worker
-// does.
+// only the changed leases if its row contains their keys. The row contains them if there was only
+// one change since the worker's last heartbeat, and if that change concerned at most eight leases.
+// Otherwise the worker reads all leases of the application. For each of its views, the leader reads
+// the rows of the workers. It reads the leases after a change, and at least twice a minute.
+// [Store.Apps] scans the table, but no running worker does.
 //
 // All rows of an application share a partition key. DynamoDB allows at least a thousand writes per
 // second for one key, and splits a busier key.

@@ -259,7 +259,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	// After this call or an earlier one, this session does not lead.
+	// After this write, or after the same write of an earlier call, this session does not lead.
 	_, _, err = s.update(ctx, "give leadership up",
 		newChange(app, leaderRowKey).remove(attrSession).count(attrTerm).set(attrWrite, text(rand.Text())).
 			when(attrSession, "=", text(r.Session)), types.ReturnValueNone)

@@ -31,7 +31,7 @@ const (
 // at most five minutes.
 //
 // Point-in-time recovery is started after the table was created. If the process dies in between,
-// the table lacks it. Differences reports this.
+// recovery stays off. Differences reports this.
 func (s *Store) CreateTable(ctx context.Context) error {
 	if err := s.settings.Check(); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package memstore keeps leases in the memory of one process. It is the reference implementation of
-// [lease.Store] and as simple as possible. Every store must behave in the same way. It is for
-// tests, simulations, and programs whose progress need not outlive their process.
+// [lease.Store] and as simple as possible. Every store must behave in the same way. Package
+// memstore is for tests, simulations, and programs whose progress need not outlive their process.
 package memstore
 
 import (

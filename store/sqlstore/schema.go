@@ -64,9 +64,9 @@ const generation = 100
 // suits reports whether tables of one version are sufficient for a program of another version.
 func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
 
-// Migrate creates the tables, or upgrades tables of an older version, in one transaction. It
-// creates the table with the version before that transaction. It does nothing if the tables are up
-// to date. It may be called concurrently. The store never calls it itself.
+// Migrate creates the tables, or upgrades tables of an older version, in one transaction. Before
+// that transaction, it creates the table that contains the version. It does nothing if the tables
+// are up to date. It may be called concurrently. The store never calls it itself.
 //
 // The error wraps [lease.ErrSetup] if tables with these names belong to another program. It also
 // does so if they were created by a much newer version of weir, whose tables cannot be shared.

@@ -19,8 +19,8 @@ func needs(a lease.Abilities, c testCase) testCase {
 	}}
 }
 
-// asks sends a heartbeat that requests the others. It checks that the answer contains exactly these
-// sessions, with the counts of a view.
+// asks sends a heartbeat that requests the heartbeat counts of the other sessions. It checks that
+// the answer contains exactly the sessions in others, with the counts of a view.
 func (e *env) asks(r lease.Report, others ...string) {
 	e.Helper()
 	r.Others = true

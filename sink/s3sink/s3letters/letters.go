@@ -156,7 +156,7 @@ func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 }
 
 // Mark sets the state of letters. If this box has yielded a letter and the letter has changed since
-// then, Mark returns [deadletter.ErrChanged] for it. It marks the other letters. See
+// then, Mark returns [deadletter.ErrChanged] for it. It still marks the other letters. See
 // [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
