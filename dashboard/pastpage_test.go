@@ -17,7 +17,7 @@ import (
 )
 
 // report writes the history of a session's shards for the last minutes. tell returns the sample of
-// a shard some minutes ago.
+// a shard for the minute that is ago minutes in the past.
 func report(t *testing.T, store lease.Historian, app, session string, shards int, minutes int64, tell func(shard int, ago int64) history.Sample) {
 	t.Helper()
 	w := history.NewWriter(1000, "")

@@ -27,9 +27,9 @@ type Counts struct {
 	Invalid uint64
 	// Misplaced records were packed for a shard that was split or merged before they arrived.
 	Misplaced uint64
-	// Codes counts the records of Throttled to Invalid by the service's error code. The code is ""
-	// if the service did not answer with one, for example after a broken connection. The map is nil
-	// if nothing was refused, and belongs to the caller.
+	// Codes counts the records of the fields from Throttled to Invalid, by the service's error
+	// code. The code is "" if the service did not answer with one, for example after a broken
+	// connection. The map is nil if nothing was refused, and belongs to the caller.
 	Codes map[string]uint64
 	// Listings counts the listings of the stream's shards.
 	Listings uint64

@@ -229,7 +229,7 @@ func TestRecordsThatAreNotAccepted(t *testing.T) {
 	})
 }
 
-// Before the stream is described its limits are unknown, so the record itself fails.
+// Before the stream is described, its limits are unknown. Put accepts the record, which then fails.
 func TestRecordsThatTheStreamDoesNotTake(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		server.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })

@@ -109,8 +109,8 @@ func nameOf(stream string) string { return stream[strings.LastIndexByte(stream, 
 
 const (
 	callTimeout = 30 * time.Second
-	// mostEntries and mostBytes limit a request. The size is half of the service's current limit,
-	// and was the limit earlier.
+	// mostEntries and mostBytes limit a request. mostBytes was once the service's limit, and is
+	// half of its current limit.
 	mostEntries = 500
 	mostBytes   = 5 << 20
 	// mostRecord is the maximum record size of any stream. everyRecord is allowed by every stream.

@@ -213,8 +213,7 @@ func (s *Sink) endTurn() {
 }
 
 // lock begins a transaction that has locked the row of a shard. It retries for a while instead of
-// waiting in the database. A wait in the database would continue after its process has abandoned
-// it.
+// waiting in the database. The database would continue to wait after this process has given up.
 func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, bool, error) {
 	began, pause := time.Now(), 2*time.Millisecond
 	for {

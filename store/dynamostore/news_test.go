@@ -115,8 +115,8 @@ func TestASessionCatchesUp(t *testing.T) {
 	}
 }
 
-// News are removed from the row after a while. After a failed announcement, an application's notes
-// contain no leases.
+// The list of changed leases is removed from a session's row after a while. After a failed
+// announcement, the notes of that application contain no leases.
 func TestNewsAreOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last string

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A server that does not know AUTH quotes it with the password in its error. Programs log errors of
-// heartbeats, so the password must not be in them.
+// A server that does not know the command AUTH quotes the command, with the password, in its error.
+// Programs log errors of heartbeats, so the password must not be in them.
 func TestNoErrorQuotesThePassword(t *testing.T) {
 	const planted = "Pl4ntedS3cr3t"
 	l, err := net.Listen("tcp", "127.0.0.1:0")

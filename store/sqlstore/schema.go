@@ -183,8 +183,8 @@ func (t *tx) schemaVersion() (version int64, there bool, err error) {
 	return version, there, err
 }
 
-// checkVersion checks that the version of the tables is the version of this code, or a newer one
-// that suits it.
+// checkVersion checks that the version of the tables is the version of this code, or a newer
+// version that suits this code.
 func (t *tx) checkVersion() error {
 	version, _, err := t.schemaVersion()
 	switch {

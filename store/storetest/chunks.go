@@ -30,8 +30,8 @@ func (e *env) put(session string, since int64, data string) {
 
 func odd(data string) []byte { return append([]byte{0, 0xff, '\'', 0x80}, data...) }
 
-// chunks checks that the store has exactly these chunks since a minute. They have the form "session
-// minute data".
+// chunks checks that the store has exactly these chunks from a minute on. They have the form
+// "session minute data".
 func (e *env) chunks(since int64, want ...string) {
 	e.Helper()
 	chunks, err := e.historian().History(e.ctx, e.app, since)

@@ -37,8 +37,8 @@ type Harness struct {
 	// once for each case, possibly concurrently. The stores may share their data, because each case
 	// uses its own application name.
 	Open func(t testing.TB) lease.Store
-	// Again opens another client of the data of s, like another process. s is a result of Open. If
-	// Again is nil, the suite uses s itself. That is for stores inside one process.
+	// Again opens another client of the data of s, as another process would. s is a result of Open.
+	// If Again is nil, the suite uses s itself. That is for stores inside one process.
 	Again func(t testing.TB, s lease.Store) lease.Store
 	// Steps is the length of the random histories. The default is 1,000. A slow store may use
 	// fewer.
