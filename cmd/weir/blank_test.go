@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// Every flag of every command refuses a blank value, also among values that are not blank.
+// Every flag of every command refuses a blank value. A flag with several values refuses them if one
+// of them is blank.
 func TestNoFlagTakesABlankValue(t *testing.T) {
 	t.Parallel()
 	seen := 0

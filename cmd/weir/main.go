@@ -58,8 +58,8 @@ func main() {
 	os.Exit(cli.Run(ctx, os.Args[1:], t, newRoot))
 }
 
-// rememberTerminal returns a function that restores the terminal after a full-screen picture. It is
-// needed if the program ends without restoring the terminal itself.
+// rememberTerminal returns a function that restores the terminal. Call the function if the program
+// ends while it shows a full-screen picture.
 func rememberTerminal() func() {
 	in := int(os.Stdin.Fd())
 	if !cli.IsTerminal(os.Stdin) || !cli.IsTerminal(os.Stdout) {

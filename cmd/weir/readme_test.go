@@ -119,7 +119,7 @@ func (r *readme) shell(dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// lasts starts a command that runs until Ctrl-C. The shell is replaced by the command, so the
+// lasts starts a command that runs until Ctrl-C. It replaces the shell by the command, so that the
 // command receives the signal.
 func (r *readme) lasts(script string) *clitest.Output {
 	out := clitest.NewOutput()

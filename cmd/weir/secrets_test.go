@@ -193,7 +193,8 @@ func TestNoFailureOfAWSShowsASecret(t *testing.T) {
 	}
 }
 
-// TestNothingThatIsKeptHasASecret searches all output and files of commands that succeed.
+// TestNothingThatIsKeptHasASecret searches for secrets in all output and files of commands that
+// succeed.
 func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// situations are the applications of which all tools have to say the same.
+// situations returns the applications about which all tools must make the same statements.
 func situations() []situation {
 	dead := []string{"a</th><td>beats", "a leads", "leads</span>", "KiB/s"}
 	return append(quietSituations(dead), []situation{
@@ -77,7 +77,7 @@ func situations() []situation {
 	}...)
 }
 
-// quietSituations are those about owners, leaders and finished shards.
+// quietSituations returns the situations about owners, leaders and finished shards.
 func quietSituations(dead []string) []situation {
 	return []situation{
 		{"all is well", 2, 2, 1, "a", "ok", "all 2 shards are up to date", nil, func(s *stage) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// situation makes an application in a store.
+// situation is a state of an application, with the statements about it that every tool must make.
 type situation struct {
 	name    string
 	open    int
@@ -30,7 +30,7 @@ type situation struct {
 	prepare func(s *stage)
 }
 
-// stage is an application that is being made. Its failures fail the test.
+// stage prepares the application of one situation in a store. If that fails, the test fails.
 type stage struct {
 	t      *testing.T
 	store  lease.Store
@@ -55,7 +55,7 @@ func (s *stage) beat(r lease.Report) {
 	s.counts[r.Session]++
 }
 
-// worker makes a worker. One that lives keeps sending heartbeats.
+// worker adds a worker to the application. If lives is true, the worker keeps sending heartbeats.
 func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
 	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: lease.Times{Beat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}}
 	for _, c := range change {
@@ -73,13 +73,14 @@ func (s *stage) leads(name string) {
 	}
 }
 
-// key returns the key of a shard. Each application has a stream of its own, so that the tools do
-// not exceed the reads that a shard allows.
+// key returns the key of a shard. Each application has its own stream. Otherwise the tools would
+// together exceed the reads that a shard allows.
 func (s *stage) key(n int) lease.Key {
 	return lease.Key{Stream: s.app, Shard: fmt.Sprintf("shardId-%012d", n)}
 }
 
-// shard makes a lease, which the worker holds if there is one.
+// shard adds a lease to the application. If holder is not "", the worker with this name holds the
+// lease.
 func (s *stage) shard(n int, holder string, change ...func(*lease.Lease)) {
 	l := lease.Lease{Key: s.key(n), Epoch: 1, Position: shard.Oldest}
 	for _, c := range change {
@@ -101,12 +102,12 @@ func (s *stage) complains(r *lease.Report) {
 	r.Troubles = []lease.Trouble{{Key: s.key(0), State: "in the handler", For: time.Hour, Why: "it hangs"}}
 }
 
-// statement is what a tool says.
+// statement contains the parts of a tool's output that are compared.
 type statement struct{ open, held, living, leader, state, sentence string }
 
 const notSaid = "?"
 
-// times are the parts of a sentence that depend on when a tool looked.
+// times matches the parts of a sentence that depend on the moment at which a tool read the store.
 var times = regexp.MustCompile(`(, behind)?( since \d\d:\d\d:\d\d UTC| for at least \d+ (s|min)|, since unknown)|\d+ (s|min|h) behind, `)
 
 func said(state, sentence string) (string, string) {
@@ -117,8 +118,8 @@ func said(state, sentence string) (string, string) {
 	return state, times.ReplaceAllString(rest, "")
 }
 
-// TestToolsSayTheSame compares what the page, the exporter, the doctor, group lag and group
-// describe say of the same applications.
+// TestToolsSayTheSame compares the statements of the page, the exporter, the doctor, group lag and
+// group describe about the same applications.
 func TestToolsSayTheSame(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -172,7 +173,7 @@ func TestToolsSayTheSame(t *testing.T) {
 	})
 }
 
-// check compares what the tools say of a situation.
+// check compares the statements of all tools about the situation with the expected ones.
 func (of *situation) check(t *testing.T, app, page, exporter string, flags ...string) {
 	t.Helper()
 	statements := ask(t, app, page, exporter, flags...)
@@ -216,7 +217,7 @@ func serving(t *testing.T, args ...string) string {
 	return link.FindString(c.Err.String())
 }
 
-// texts are the outputs of the tools for people.
+// texts returns the outputs of the tools that users read.
 func texts(t *testing.T, app, page string, flags ...string) map[string]string {
 	t.Helper()
 	_, shown := clitest.Get(t, page+"app?app="+app)
@@ -225,7 +226,7 @@ func texts(t *testing.T, app, page string, flags ...string) map[string]string {
 	return map[string]string{"page": shown, "describe": described, "doctor": diagnosed}
 }
 
-// ask returns what each tool says.
+// ask returns the statement of each tool.
 func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]statement {
 	t.Helper()
 	run := func(args ...string) string {
