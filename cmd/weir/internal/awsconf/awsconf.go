@@ -71,8 +71,9 @@ func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
 }
 
 // Kinesis returns a Kinesis client, after checking that it has an endpoint, a region and
-// credentials. A caller that reads must not replace the HTTP client of the result, because weir's
-// own calls need it. For other callers, the client keeps its connection even if an answer comes
+// credentials. If Reads is true, the client keeps the SDK's HTTP client, because weir's own calls
+// need it. The caller must not replace that HTTP client. If Reads is false, a wrapper of the client
+// sends each request body as a single buffer. A connection then survives an answer that arrives
 // before the request has been sent completely.
 func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
@@ -106,7 +107,7 @@ func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, e
 	return kinesis.NewFromConfig(cfg, override), nil
 }
 
-// Patient returns a copy of a client that reports its calls to f.Service.
+// Patient returns a copy of client. The copy reports its calls to f.Service.
 func (f *Flags) Patient(client *kinesis.Client) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) {
 		o.HTTPClient = peers.Client{HTTPClient: o.HTTPClient, Peer: f.Service, Service: "Kinesis"}

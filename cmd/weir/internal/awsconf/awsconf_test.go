@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Commands read with weir's own calls over its own HTTP client, which is the fastest way. weir uses
-// its own HTTP client only if the client has the SDK's HTTP client.
+// Commands read with weir's own calls over weir's own HTTP client, which is the fastest way. weir
+// does this only if the Kinesis client still has the HTTP client of the SDK.
 func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		f := Flags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", HTTP2: http2, Reads: true}

@@ -54,7 +54,8 @@ func TestBenchPut(t *testing.T) {
 	}
 }
 
-// A measurement that a signal ends says so, and not that the stream was too slow.
+// If a signal ends a measurement, the command reports that. It does not report that the stream was
+// too slow.
 func TestBenchPutIsStopped(t *testing.T) {
 	t.Parallel()
 	server, _ := clitest.Kinesis(t)
@@ -80,7 +81,7 @@ func TestBenchPutIsStopped(t *testing.T) {
 	}
 }
 
-// With --aggregate the cost is that of the packed records.
+// With --aggregate, the command computes the cost of the packed records.
 func TestBenchPutAggregates(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -119,7 +120,8 @@ func TestBenchPutThatIsRefused(t *testing.T) {
 	}
 }
 
-// A real endpoint gets a price before anything is put. (None is reachable here.)
+// The price is computed from the options, before any record is put. The command prints it only for
+// a real endpoint, which a test cannot reach.
 func TestBenchPutStatesItsPrice(t *testing.T) {
 	o := putOptions{
 		common: common{rate: 100, lasts: 10 * time.Second}, bytes: 24_990, keys: 1000, price: usualPrice,

@@ -24,7 +24,8 @@ func (l *latencies) add(d time.Duration) {
 	l.max = max(l.max, d)
 }
 
-// at returns the latency that a part of the records did not exceed, rounded up to its bucket.
+// at returns a percentile: the latency that the given part of the records did not exceed. It rounds
+// the latency up to the end of its bucket.
 func (l *latencies) at(part float64) time.Duration {
 	need := int64(math.Ceil(part * float64(l.n)))
 	seen := int64(0)

@@ -38,24 +38,25 @@ const usualPrice = 0.014
 // unit is the size of a PUT payload unit in bytes.
 const unit = 25_000
 
-// late is how much later than its turn the last record may be put.
+// late is how long the measurement may continue after its planned end, to put records that are
+// late.
 const late = time.Second
 
-// drain is how long records may take after the last one was put.
+// drain is how long the command waits for the outcomes of records after it has put the last one.
 const drain = 30 * time.Second
 
 // records returns how many records the measurement puts.
 func (o *putOptions) records() int { return int(math.Ceil(o.rate * o.lasts.Seconds())) }
 
-// recordSize returns the most bytes that a record has with its key.
+// recordSize returns the maximum size of a record in bytes, including its key.
 func (o *putOptions) recordSize() int { return o.bytes + len(key(o.keys-1)) }
 
 func key(i int) string { return "key-" + strconv.Itoa(i) }
 
-// units returns the most PUT payload units that the records can have.
+// units returns the maximum number of PUT payload units of all records together.
 func (o *putOptions) units() int { return o.records() * ((o.recordSize() + unit - 1) / unit) }
 
-// check returns an error for options that could put more than --max-bytes.
+// check returns an error if the options could put more than --max-bytes.
 func (o *putOptions) check() error {
 	if o.recordSize() > mostSize {
 		return cli.Usagef("--bytes %d: a record has at most 1 MiB with its key", o.bytes)
@@ -70,7 +71,7 @@ func (o *putOptions) check() error {
 	return nil
 }
 
-// dollars returns the price of some PUT payload units.
+// dollars returns the price of a number of PUT payload units.
 func (o *putOptions) dollars(units int) string {
 	return "$" + strconv.FormatFloat(float64(units)*o.price/1e6, 'f', 6, 64)
 }
@@ -107,7 +108,7 @@ type putResult struct {
 	stopped   bool          // a signal ended the measurement early
 }
 
-// measure puts the records, each at its turn.
+// measure puts each record at its planned time.
 func (o *putOptions) measure(ctx context.Context, client *kinesis.Client) (*putResult, error) {
 	p, err := producer.New(client, producer.Options{
 		Stream: o.stream, Unordered: o.loose, NoAggregation: !o.pack, StopOnFailure: true,
@@ -164,7 +165,7 @@ func (o *putOptions) measure(ctx context.Context, client *kinesis.Client) (*putR
 	return &r, nil
 }
 
-// reason returns why a record failed, without the producer's words if the service gave a reason.
+// reason returns why a record failed. If the service gave a reason, it omits the producer's words.
 func reason(err error) string {
 	var failed *producer.Error
 	if errors.As(err, &failed) && failed.Cause() != nil {
@@ -173,7 +174,7 @@ func reason(err error) string {
 	return explain.Error(err)
 }
 
-// sleepUntil waits for a time. It returns false if ctx ended before.
+// sleepUntil waits until a time. It returns false if ctx ends earlier.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	d := time.Until(at)
 	if d <= 0 {

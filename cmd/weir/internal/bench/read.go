@@ -47,7 +47,7 @@ type readResult struct {
 	took           time.Duration // until the last record
 }
 
-// measure reads until the time is over, or until enough was read.
+// measure reads until the time is over or enough records were read.
 func (o *readOptions) measure(
 	ctx context.Context, client *kinesis.Client, from weir.Position,
 ) (*readResult, error) {

@@ -92,8 +92,8 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// find follows words down to a command as far as they name commands. It returns that command and
-// the first unknown word.
+// find looks up the command that words name, one word for each level. It stops at the first word
+// that names no command. It returns the last command that it found, and that word.
 func find(root *cobra.Command, words []string) (cmd *cobra.Command, unknown string) {
 	cmd = root
 next:

@@ -45,7 +45,7 @@ func NewTerminal(in io.Reader, out, err io.Writer) Terminal {
 // Note prints a message that is neither a result nor an error, with the level info.
 func (t Terminal) Note(format string, args ...any) { t.Say(slog.LevelInfo, format, args...) }
 
-// Say prints such a message with a level. The level appears only in a log.
+// Say prints a message like Note, but with the given level. The level appears only in a log.
 func (t Terminal) Say(level slog.Level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if t.speech != nil {
@@ -75,8 +75,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// speech is how a command writes messages to standard error: as plain lines, or through a log in
-// commands that run for a long time.
+// speech determines how a command writes messages to standard error: as plain lines, or through a
+// log if the command runs for a long time.
 type speech struct{ log atomic.Pointer[slog.Logger] }
 
 // Silent is a terminal without input. It discards all output.

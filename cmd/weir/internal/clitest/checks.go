@@ -33,7 +33,7 @@ func Stop(t *testing.T, c *Command) {
 	}
 }
 
-// CheckOrder fails the test unless the records are exactly the given lines. The lines of each key
+// CheckOrder fails the test unless got contains exactly the lines of want. The lines of each key
 // must be in order.
 func CheckOrder(t *testing.T, got, want []string) {
 	t.Helper()

@@ -41,7 +41,7 @@ func overlap() {
 	}
 }
 
-// makeRoot creates the root command of command lines. Main sets it.
+// makeRoot creates the root command for each command line that a test runs. Main sets makeRoot.
 var makeRoot func(cli.Terminal) *cobra.Command
 
 // Main runs the tests of a package; call it from TestMain. It hides the user's settings from the
