@@ -42,7 +42,7 @@ type options struct {
 	giveUp   giveUpFlags
 	filter   records.FilterFlags
 	to       toFlags
-	// pass the worker's AWS credentials to the command
+	// execCredentials means that the command receives the worker's AWS credentials.
 	execCredentials bool
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags

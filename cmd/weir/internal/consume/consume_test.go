@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// closing is a standard output whose reader closes it after some writes.
+// closing is a standard output whose reader closes it after a number of writes.
 type closing struct{ left int }
 
 func (c *closing) Write(p []byte) (int, error) {

@@ -49,7 +49,7 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 	if c.Out.String() != "" {
 		t.Errorf("standard output has %q", c.Out)
 	}
-	// A new worker does not repeat records that are in the file.
+	// The new worker does not append records again that are in the file already.
 	server.Put("s", "k", []byte("4"))
 	c = clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path, "-o=json")
 	clitest.Eventually(t, "the fourth", func() bool { return len(lines()) == 7 })

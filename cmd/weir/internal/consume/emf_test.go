@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// emfOf returns the lines of a text that are in the embedded metric format, decoded.
+// emfOf decodes the lines of a text that are in the embedded metric format.
 func emfOf(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(text) {

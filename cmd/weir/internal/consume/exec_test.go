@@ -17,8 +17,8 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 	text, lines := clitest.Numbered(100)
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dir := t.TempDir()
-	// The first command for each shard reads the batch and fails. Later commands print their input,
-	// and the stream, shard and epoch of it.
+	// For each shard, the first command reads the batch and fails. Later commands print their
+	// input, and then the stream, shard and epoch of that input.
 	command := fmt.Sprintf(`if mkdir %s/$WEIR_SHARD 2>/dev/null; then cat >/dev/null; exit 3; fi; cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_EPOCH" >&2`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--batch=40", "--exec", command)
 	c.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 100 })
@@ -39,8 +39,8 @@ func TestConsumeHandlesKeysSideBySide(t *testing.T) {
 	server.CreateStream("s", 1)
 	text, lines := clitest.Numbered(100) // the lines have five different keys
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	// Each command waits until all five are running. If commands ran one after another, they would
-	// wait without end.
+	// Each command waits until all five commands are running. If the worker ran one command after
+	// another, the first would wait without end.
 	dir := t.TempDir()
 	command := fmt.Sprintf(`touch %[1]s/$$; while [ $(ls %[1]s | wc -l) -lt 5 ]; do sleep 0.05; done; cat`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--exec", command)

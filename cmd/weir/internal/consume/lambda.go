@@ -54,7 +54,8 @@ type lambdaFlags struct {
 	memory    int // limit in bytes; 0 means no limit
 	output    int // limit in bytes per second and process; 0 means no limit
 
-	// Values of the flags that have Lambda's names, in Lambda's format.
+	// The values of flags that have the same names as settings of Lambda. They are in Lambda's
+	// format.
 	wait         int
 	position, at string
 	criteria     string
@@ -163,7 +164,7 @@ func (fs *functions) close() error {
 	return nil
 }
 
-// function is one place in the pool. It has a process, or none.
+// function is one place in the pool. It contains at most one process.
 type function struct {
 	of     *functions
 	number int
@@ -183,9 +184,9 @@ var errFunctionTimeout = errors.New("the function did not answer in time")
 
 const longestStartPause = 30 * time.Second
 
-// invoke passes an event to the process, after starting a process if there is none. A process may
-// end after an answer, for example because of a panic. It then has not requested the next event, so
-// invoke passes that event to a new process.
+// invoke passes an event to the process. If there is no process, invoke starts one first. A process
+// may end after it has answered the previous event, for example because of a panic. It then never
+// requests this event, so invoke passes the event to a new process.
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	answer, err := f.invokeOnce(ctx, event)
 	if errors.Is(err, lambda.ErrNotTaken) {
@@ -275,7 +276,7 @@ func (f *function) start(ctx context.Context) error {
 	return fmt.Errorf("the function did not start: %w", err)
 }
 
-// ended waits for the end of the process and returns the reason.
+// ended waits for the end of the process and returns the reason for it.
 func (f *function) ended() error {
 	<-f.exited
 	var exit *exec.ExitError
@@ -300,8 +301,8 @@ func (f *function) end(force bool) {
 	f.api = nil
 }
 
-// source returns a function that returns the origin to name in events of a stream. The real ARN is
-// known only if the user gave the stream by its ARN.
+// source returns a function that returns the origin of a stream, for the events of that stream. The
+// real ARN is known only if the user gave the stream by its ARN.
 func (o *options) source(region string) func(stream string) lambda.Source {
 	arns := map[string]string{}
 	for _, s := range o.streams {

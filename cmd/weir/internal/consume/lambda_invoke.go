@@ -25,7 +25,8 @@ type invoker struct {
 }
 
 // invokeURL returns the URL at which a function is invoked. If the given URL has no path, it is the
-// endpoint of the API. The function is then the one named like the application.
+// endpoint of the API. invokeURL then adds the path of the function that has the application's
+// name.
 func invokeURL(given, app string) (string, error) {
 	u, err := url.Parse(given)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -95,7 +96,7 @@ func functionError(kind string, body []byte) error {
 	return fmt.Errorf("the function failed: %s: %s", line([]byte(said.ErrorType)), line([]byte(said.ErrorMessage)))
 }
 
-// line returns the beginning of a text from an external program, in one line.
+// line returns the beginning of a text from an external program, as one line.
 func line(text []byte) string {
 	const most = 200
 	all := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), 4*most)]), "?")), " ")

@@ -108,8 +108,8 @@ func (e *memoryError) Error() string {
 // sizeText formats a number of bytes in MiB, rounded up.
 func sizeText(n int) string { return strconv.Itoa((n+1<<20-1)>>20) + " MiB" }
 
-// bounded runs a process until it ends, and returns the reason of its end. number is the number of
-// the process in messages.
+// bounded runs a process until it ends, and returns the reason for its end. Messages identify the
+// process by number.
 func (fs *functions) bounded(cmd *exec.Cmd, number int) error {
 	var used atomic.Int64
 	err := shellexec.Run(cmd, func() {

@@ -82,8 +82,8 @@ func TestMemoryIsMeasuredInADirectoryOfProcesses(t *testing.T) {
 	}
 }
 
-// A group is killed only once, and only if it uses too much memory. It is not killed if it has
-// already ended.
+// A group is killed only if it uses too much memory, and only once. A group that has already ended
+// is not killed.
 func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used, told := map[int]int{1: 100, 2: 101, 3: 500}, 0

@@ -14,8 +14,8 @@ import (
 const (
 	// outputRate is the default limit for the output of a process, in bytes per second.
 	outputRate = 256 << 10
-	// outputBurst is how much output a process may write at once after a silence, in seconds of its
-	// rate.
+	// outputBurst is the maximum output that a process may write at once after a silence. The unit
+	// is seconds of output at the process's rate.
 	outputBurst = 10
 	// outputWaiting is the maximum number of bytes, of all processes together, that wait to be
 	// written.
@@ -106,7 +106,8 @@ func (o *outputs) close() {
 	}
 }
 
-// processOutput receives the lines of one place in the pool: of one process after another.
+// processOutput receives the lines of the processes that run in one place of the pool, one after
+// another.
 type processOutput struct {
 	of     *outputs
 	number int

@@ -76,7 +76,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	}
 }
 
-// The command receives the same ID that the dead letter has.
+// The ID that the command receives for a record is the ID of the record's dead letter.
 func TestWhatAnAnsweringCommandGets(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -17,8 +17,8 @@ import (
 // row describes one flag of consume.
 type row struct {
 	name, short string
-	// to sets the option: a pointer to it, a pflag.Value, or a function that adds the flag. It is
-	// nil if the previous row adds the flag.
+	// to sets the option. It is a pointer to the option, a pflag.Value, or a function that adds the
+	// flag. It is nil if the function of the previous row also adds this flag.
 	to       any
 	text     string // help text; unused if a function adds the flag
 	complete words
@@ -30,7 +30,8 @@ type row struct {
 // words contains the values that a shell offers for a flag.
 type words = []cobra.Completion
 
-// rule is a condition for using a flag. It concerns other flags, or the value of the flag.
+// rule is a condition for using a flag. It depends on other flags, or on the value of the flag
+// itself.
 type rule struct {
 	met  bool
 	text string // the error if the rule is not met; the word FLAG at the start is replaced

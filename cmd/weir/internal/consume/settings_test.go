@@ -104,7 +104,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	}
 }
 
-// The value 0 must reach the option where 0 has a meaning of its own.
+// If 0 has a meaning of its own for an option, the flag must pass 0 to the option.
 func TestZeroMayBeGiven(t *testing.T) {
 	cmd := register(&options{})
 	for _, flag := range []string{"handler-timeout", "max-leases", "patience", "dead-per-minute"} {
@@ -117,8 +117,9 @@ func TestZeroMayBeGiven(t *testing.T) {
 	}
 }
 
-// All lines of the log have the same format with time, level and application. In the text format,
-// these lines start when the worker runs. Earlier messages are for the person who started it.
+// All lines of the log have the same format with time, level and application. With --log=text, the
+// log begins when the worker runs. Earlier messages have no such format, because only the user who
+// starts the worker reads them.
 func TestTheLogOfConsume(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

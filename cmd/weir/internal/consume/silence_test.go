@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// If the service stops answering, the command reports this and keeps running. The library's own
-// connections are included.
+// If the service stops answering, the command reports this and keeps running. This also applies to
+// reads over the library's own connections.
 func TestLaterSilenceIsTold(t *testing.T) {
 	t.Parallel()
 	for args, action := range map[string]string{
