@@ -63,9 +63,8 @@ type Result struct {
 	Dir            string // set with Options.Keep
 }
 
-// Run runs the demo to its end. It returns an error if it cannot reach a verdict. A verdict may
-// also be negative, which is not an error. After Run, no process, goroutine or file of the demo is
-// left.
+// Run runs the demo to its end. It returns an error if it cannot reach a verdict. A negative
+// verdict is not an error. After Run, no process, goroutine or file of the demo is left.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	all, err := flights(o.Flights)
 	if err != nil {
@@ -307,7 +306,7 @@ func rate(left int, untilEnd time.Duration, scriptDone bool) float64 {
 }
 
 // hurry returns the time at which the last flight should be put once the script is done. It is the
-// planned time, but 1 to 3 seconds from now.
+// planned time, limited to the range from 1 to 3 seconds from now.
 func hurry(planned, now time.Duration) time.Duration {
 	return max(min(planned, now+3*time.Second), now+time.Second)
 }

@@ -24,9 +24,9 @@ func removeScratch(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// abandonScratch removes the directory of a demo whose main process is gone. Its workers, including
-// this one, may still be creating files in it. Each worker tries to remove it, and the first one
-// succeeds.
+// abandonScratch removes the directory of a demo whose main process is gone. The demo's workers,
+// including this one, may still be creating files in the directory. Each worker tries to remove it,
+// and the first one succeeds.
 func abandonScratch(dir string) {
 	gone := dir + "-gone"
 	if os.Rename(dir, gone) == nil { // after this, no process finds the directory
@@ -34,7 +34,7 @@ func abandonScratch(dir string) {
 	}
 }
 
-// process is a worker process, with what the demo has done to it.
+// process is a worker process. Its state records whether the demo has stopped or killed it.
 type process struct {
 	name     string
 	cmd      *exec.Cmd
@@ -127,8 +127,8 @@ func (p *process) finish(ctx context.Context, bound time.Duration) error {
 	}
 }
 
-// failure returns the reason why a process ended although the demo did not ask it to. It returns
-// nil if there was no such failure.
+// failure returns the reason why a process ended without a request from the demo. It returns nil if
+// the process did not end in this way.
 func (p *process) failure(dir string) error {
 	last := ""
 	if f, err := os.Open(logPath(dir, p.name)); err == nil {

@@ -29,8 +29,8 @@ const (
 	stepDrain
 )
 
-// script runs the steps one after the other while flights are put. Each step starts after the
-// effect of the previous step was seen.
+// script runs the steps one after the other, while the producer puts the demo's records, which are
+// about flights. Each step starts after the effect of the previous step was seen.
 func (d *stage) script(ctx context.Context, producer *producer) error {
 	who := "another worker"
 	if d.options.Leader {
@@ -207,8 +207,9 @@ func (d *stage) stop(ctx context.Context) error {
 	return nil
 }
 
-// flows returns a condition that holds when all shards of a gap are being read again. Shards
-// without unread records are ignored.
+// flows returns a condition. It holds when each shard of the killed or stopped worker that has
+// unhandled records is read again. measure returns the gap, which lists the shards that are not
+// read yet.
 func (d *stage) flows(measure func() judge.Gap) func(picture) bool {
 	return func(p picture) bool {
 		waits := map[string]bool{}
@@ -292,8 +293,8 @@ func (d *stage) wait(ctx context.Context, t time.Duration) error {
 	return err
 }
 
-// look takes a picture and shows it. It returns an error if a worker ended although the demo did
-// not ask it to.
+// look takes a picture and shows it. It returns an error if a worker ended without a request from
+// the demo.
 func (d *stage) look(ctx context.Context) (picture, error) {
 	for _, p := range d.processes {
 		switch {

@@ -149,8 +149,8 @@ func (p picture) balanced(workers int) bool {
 	return living == workers && len(held) > 0 && most-least <= 1
 }
 
-// quiet reports whether no closed shard is still being read. Then only workers cause leases to
-// move.
+// quiet reports whether every closed shard was read to its end. From then on, leases move only
+// because workers join or leave.
 func (p picture) quiet() bool {
 	return !slices.ContainsFunc(p.shards, func(s shardState) bool { return s.closed && !s.finished })
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// watch collects what can be seen without asking the workers: the rows of the store, and the
-// growing journals of the handlers. It belongs to the goroutine of Run.
+// watch collects the data that the demo can observe without asking the workers: the rows of the
+// store, and the growing journals of the handlers. It belongs to the goroutine of Run.
 type watch struct {
 	dir   string
 	store lease.Store
@@ -32,7 +32,7 @@ type watch struct {
 	last     time.Time
 }
 
-// tail is a journal and how far it has been read.
+// tail is a journal that is being read. rest is the beginning of a line that is not complete yet.
 type tail struct {
 	file *os.File
 	rest []byte
@@ -119,7 +119,8 @@ func (w *watch) readJournal(name string) error {
 			w.shards[h.Shard] = c
 		}
 		c.handled++
-		// Judge reports the other records.
+		// A repeated record counts only once here. The function judge.Judge reports a record with
+		// an invalid index.
 		if h.Index >= 0 && h.Index < len(w.seen) && !w.seen[h.Index] {
 			w.seen[h.Index] = true
 			w.distinct++

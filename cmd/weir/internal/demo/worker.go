@@ -40,9 +40,9 @@ func storePath(dir string) string         { return filepath.Join(dir, "leases.db
 func journalPath(dir, name string) string { return filepath.Join(dir, name+".journal") }
 func logPath(dir, name string) string     { return filepath.Join(dir, name+".log") }
 
-// Run runs a worker process: an ordinary consumer whose handler writes each record to a journal. It
-// ends when ctx ends. It also ends as soon as lifeline, a pipe from the parent process, is closed.
-// The parent is then dead, and the stream with it.
+// Run runs a worker process: an ordinary consumer whose handler writes each record to a journal.
+// Run returns when ctx ends. It also returns as soon as lifeline, a pipe from the parent process,
+// is closed. The parent is then dead, and its embedded Kinesis with it.
 func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
