@@ -139,10 +139,11 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	return err
 }
 
-// openShards is how many shards are not finished.
+// openShards returns the number of shards that are not finished.
 func openShards(v lease.View) int { return observe.GroupOf(v, nil).Open }
 
-// judged is the state of the application from two looks; the second is the current one.
+// judged returns the state of the application according to two reads of the store. The second read
+// is the current one.
 func judged(f Facts, past observe.Past, now time.Time) health.Application {
 	var seen observe.Watch
 	seen.Remember(past)
@@ -287,7 +288,8 @@ type denials struct {
 	all []Denied
 }
 
-// note adds the call if err says that it was refused. It is safe for concurrent use.
+// note adds the call to the list if err reports that the service refused the call for lack of a
+// permission. It is safe for concurrent use.
 func (d *denials) note(err error, about string) {
 	var op *smithy.OperationError
 	if !explain.IsAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {

@@ -126,7 +126,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	}
 }
 
-// A dead leader is not named.
+// The doctor does not name a leader that is dead.
 func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		session string

@@ -138,7 +138,7 @@ func (p *patient) isPaused(stream string) bool {
 	return slices.Contains(p.Second.Paused, "") || slices.Contains(p.Second.Paused, stream)
 }
 
-// toRead returns the leases that workers should hold, sorted.
+// toRead returns the sorted leases that workers should hold.
 func (p *patient) toRead() []lease.Lease {
 	var all []lease.Lease
 	for _, l := range p.Second.Leases {

@@ -24,9 +24,8 @@ type stand struct {
 	age   time.Duration // age of the oldest waiting record
 }
 
-// standing returns the severity of a checkpoint that does not move. It returns "" if that is not
-// worth a finding. A batch may take any time, so a checkpoint that does not move proves nothing by
-// itself.
+// standing returns the severity of a checkpoint that does not move, or "" if that deserves no
+// finding. A batch may take any time, so a checkpoint that does not move proves nothing by itself.
 func standing(apart, age time.Duration, complains bool) Severity {
 	switch {
 	case age < waitsLong:
@@ -37,8 +36,8 @@ func standing(apart, age time.Duration, complains bool) Severity {
 	return Warning
 }
 
-// stood adds findings about shards whose checkpoints did not move. Some of them may only have slow
-// batches. These are combined to one finding per worker.
+// stood adds findings about shards whose checkpoints did not move. If a shard may only have a slow
+// batch, its finding is combined with those of other such shards of the same worker.
 func (p *patient) stood(all []stand) {
 	slow := map[string][]stand{}
 	for _, s := range all {

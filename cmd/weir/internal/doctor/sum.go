@@ -23,8 +23,9 @@ func (p *patient) alike(s Severity, code, noun, about, do, each, text string, ar
 	p.likes[len(p.findings)-1] = like{s, code, noun, each}
 }
 
-// sum combines similar findings about several subjects to one finding. A problem that all subjects
-// share is one problem.
+// sum combines similar findings about several subjects into one finding. If every shard that should
+// be read has the same problem with its worker, its handler or its dead letters, the application
+// makes no progress, and the severity becomes error.
 func (p *patient) sum() {
 	groups := map[like][]Finding{}
 	var all []Finding

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// silent adds a finding about a worker without a heartbeat that is not dead yet by its own times.
+// silent adds a finding about a worker whose heartbeat was not seen, but which is not yet dead
+// according to its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
 	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
@@ -22,8 +23,8 @@ func (p *patient) silent(w lease.Worker, name string) {
 }
 
 // times finds workers whose times do not fit together. Any worker may become the leader, so the
-// shortest failover time counts for all. It is compared with the time that other workers trust
-// their leases, and with their heartbeat intervals.
+// shortest failover time applies to all workers. times compares it with the time for which other
+// workers trust their leases, and with their heartbeat intervals.
 func (p *patient) times() {
 	var live []lease.Worker
 	for _, w := range p.Second.Workers {
