@@ -54,8 +54,8 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	}
 }
 
-// If the environment sets a queue for the workers of this machine, the page ignores it, because it
-// cannot list a queue.
+// The environment may set a queue of dead letters for the workers of this machine. The page ignores
+// the queue, because it cannot list the letters of a queue.
 func TestDashboardLeavesAQueueOfTheEnvironmentAlone(t *testing.T) {
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	clitest.MustRun(t, "", "store", "create", store)

@@ -298,10 +298,10 @@ func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, err
 // letterHandler handles a letter again.
 type letterHandler func(context.Context, deadletter.Item) error
 
-// errTold replaces the error of a letter after the error has been printed.
+// errTold replaces the error of a letter whose error was printed already.
 var errTold = errors.New("it failed")
 
-// told handles a letter. If that fails, it prints the error.
+// told handles a letter. If that fails, told prints the error.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {

@@ -123,8 +123,8 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 	return letters, nil
 }
 
-// choose completes the filter from the flags and the IDs. narrowed reports whether they select by
-// more than the state.
+// choose completes the filter from the flags and the IDs. narrowed reports whether they select
+// letters by anything besides the state.
 func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
 	if err := cli.Require(cmd, "dead"); err != nil {
 		return false, err
@@ -166,9 +166,9 @@ func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.St
 	return narrowed, nil
 }
 
-// chosen returns the letters that the flags select. It reports the letters that it cannot read, and
-// returns their number. If one is true, all letters must belong to the same application, or --app
-// must select an application.
+// chosen returns the letters that the flags select. It prints the error of each letter that it
+// cannot read, and returns the number of such letters. If one is true, all letters must belong to
+// the same application, or --app must select an application.
 func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.Box.Items(ctx) {

@@ -17,8 +17,9 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// A batch contains a bad record. The other records are handled. The bad record becomes a dead
-// letter with its payload. It is handled later, when the command can handle it.
+// A batch contains a bad record. The other records are handled, and the bad record becomes a dead
+// letter with its payload. A retry handles the letter later, when the command can handle the
+// record.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -280,7 +281,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
 		t.Errorf("%s", got)
 	}
-	// A worker that does not use the variable must start nevertheless.
+	// A worker must start even if its flags leave no use for the variable.
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("1"))

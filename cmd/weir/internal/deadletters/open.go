@@ -50,8 +50,8 @@ func (o *Letters) Close() error {
 	return o.close()
 }
 
-// Open opens a location without calling a service; use Check for that. make allows Open to create a
-// file. sources are the streams of the letters to be written, if any.
+// Open opens a location without calling a service; use Check to call it. If make is true, Open may
+// create a file. sources are the streams of the letters to be written, if any.
 func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make bool, sources ...string) (Letters, error) {
 	o := Letters{Place: p, one: "letter"}
 	switch p.Kind {
@@ -122,7 +122,7 @@ func (o *Letters) inTable(box *sqlletters.Box, close func() error) {
 	o.Table, o.Box, o.close, o.Readable, o.Writable = box, box, close, box.Readable, box.Writable
 }
 
-// Check calls look, which checks whether letters can be read or written. It explains an error in
+// Check calls look, which checks whether letters can be read or written. It returns look's error in
 // words for users.
 func (o *Letters) Check(ctx context.Context, wait bool, look func(context.Context) error) error {
 	if look == nil {
@@ -163,7 +163,8 @@ func (p Place) existingFile() error {
 	return nil
 }
 
-// writableFile returns an error if the file of dead letters cannot be written.
+// writableFile returns an error if the file of dead letters cannot be written. Unless make is true,
+// a missing file is an error.
 func (p Place) writableFile(make bool) error {
 	if !make {
 		if err := p.existingFile(); err != nil {

@@ -158,7 +158,7 @@ func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
 	}
 }
 
-// An exporter that was started again says the same as before, because it reads the history.
+// An exporter that was restarted reports the same as before, because it reads the history.
 func TestAnExporterThatStartsKnowsThePast(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

@@ -51,7 +51,7 @@ type watchedApp struct {
 	moved     map[lease.Key]moved
 }
 
-// moved is a checkpoint, and when it was first seen at this position.
+// moved is the position of a checkpoint, and when the exporter first saw the checkpoint there.
 type moved struct {
 	to shard.Position
 	at time.Time
@@ -61,9 +61,9 @@ type moved struct {
 const readsPerSecond = 20
 
 // readEvery returns the interval between reads of n shards. It is at least the interval between
-// reads of the store. All shards together use at most readsPerSecond. Each shard uses at most the
-// given share of the five reads per second that it allows. A read of the lag takes up to two reads
-// of the shard.
+// reads of the store. All shards together use at most readsPerSecond. A shard allows five reads per
+// second, and the exporter uses at most the given share of them. To get the lag of a shard, the
+// exporter reads the shard up to twice.
 func readEvery(n int, every time.Duration, share float64) time.Duration {
 	return max(every, time.Duration(n)*time.Second/readsPerSecond, time.Duration(2/(5*share)*float64(time.Second)))
 }
@@ -96,12 +96,12 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// listEvery is the minimum interval between lists of the applications. A list reads the whole table
-// on DynamoDB.
+// listEvery is the minimum interval between two listings of the applications. On DynamoDB, a
+// listing reads the whole table.
 const listEvery = 30 * time.Second
 
-// discover lists the applications if the last list is old enough. It does nothing if the flags name
-// applications.
+// discover lists the applications if the last listing is old enough. It does nothing if the flags
+// name applications.
 func (w *watcher) discover(ctx context.Context) {
 	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery-w.opts.every/10 {
 		return
@@ -197,9 +197,9 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	a.watch.Add(observe.Look{At: now, View: view, Lags: since(lags, view, was, now.Sub(read)), Retention: retention})
 }
 
-// since returns the lags some time after the shards were read. If the checkpoint of a shard has not
-// moved, its lag has grown by that time. Otherwise the lag keeps its old value until the shard is
-// read again.
+// since updates lags that were read some time ago; later is that time. If the checkpoint of a shard
+// has not moved, the lag of the shard has grown by later. Otherwise the lag keeps its old value
+// until the shard is read again.
 func since(lags map[lease.Key]observe.Lag, v lease.View, was map[lease.Key]moved, later time.Duration) map[lease.Key]observe.Lag {
 	if later <= 0 {
 		return lags
