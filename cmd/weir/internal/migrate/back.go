@@ -52,7 +52,8 @@ func (o *kclOptions) back(ctx context.Context, t cli.Terminal) error {
 			return err
 		}
 	}
-	// After the last worker has stopped, so that nothing is missing.
+	// Read the leases only after the last worker of weir has stopped, so that no progress is
+	// missing.
 	view, err := store.ReadApp(ctx, o.app)
 	if err != nil {
 		return err
@@ -91,7 +92,8 @@ func (o *kclOptions) back(ctx context.Context, t cli.Terminal) error {
 	return o.writeBack(ctx, t, store, table, r, plan)
 }
 
-// weirStopped returns when no worker of weir runs. Without --watch it returns an error if one does.
+// weirStopped returns when no worker of weir runs. Without --watch it returns an error if a worker
+// runs.
 func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stores.Store) error {
 	for waiting := false; ; waiting = true {
 		view, err := store.ReadApp(ctx, o.app)
@@ -129,7 +131,7 @@ func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stor
 	}
 }
 
-// planBack plans all streams.
+// planBack plans the leases of the KCL for all streams.
 func (o *kclOptions) planBack(
 	ctx context.Context,
 	service *kinesis.Client,
@@ -194,8 +196,9 @@ func (o *kclOptions) planBack(
 	return writes, r, nil
 }
 
-// streamID returns how a table of several streams names a stream, and its leases there. A stream
-// that the table does not have is named by its account and its creation time.
+// streamID returns the ID of a stream in a table of several streams, and the stream's leases in the
+// table. If the table does not have the stream, streamID makes the ID from the stream's account,
+// name and creation time.
 func streamID(
 	about operate.Answer,
 	table kcl.Table,

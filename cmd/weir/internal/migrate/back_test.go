@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// An application goes from the KCL to weir, reads on there, and goes back.
+// An application moves from the KCL to weir, continues there, and moves back.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	endpoint, plain, packed := orders(t)

@@ -26,10 +26,10 @@ type dynamo struct {
 	mu     sync.Mutex
 	items  map[string]item
 	absent bool // until the table is made
-	// onScan is called with the lock held, before each scan, with the number of scans before it
+	// onScan is called before each scan, with the lock held. scans is the number of earlier scans.
 	onScan func(scans int, items map[string]item)
 	scans  int
-	// beforeWrite is called with the lock held, before each write
+	// beforeWrite is called before each write, with the lock held.
 	beforeWrite func(items map[string]item)
 }
 

@@ -223,7 +223,7 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// parseStart reads a place that is the same in all shards.
+// parseStart parses a position that is the same in all shards: a time, or the oldest record.
 func parseStart(flag, s string) (shard.Position, error) {
 	if s == "" {
 		return shard.Position{}, nil
@@ -242,5 +242,5 @@ func parseStart(flag, s string) (shard.Position, error) {
 	return p, nil
 }
 
-// failed adds to an error that nothing was written.
+// failed adds to err the information that nothing was changed.
 func failed(err error) error { return fmt.Errorf("nothing was changed: %w", err) }

@@ -16,13 +16,13 @@ import (
 	"github.com/weir-go/weir/internal/kcl/leasetable"
 )
 
-// lookEvery is the pause between two looks at the table. Tests make it shorter.
+// lookEvery is the pause between two reads of the table. Tests make it shorter.
 var lookEvery = 2 * time.Second
 
-// scanBound is the timeout of a look at the table.
+// scanBound is the timeout for one read of the table.
 const scanBound = 2 * time.Minute
 
-// old is the lease table of the KCL, watched.
+// old watches the lease table of the KCL.
 type old struct {
 	client *dynamodb.Client
 	name   string
@@ -30,7 +30,7 @@ type old struct {
 	last   kcl.Table
 }
 
-// look reads the table and adds that to the watch.
+// look reads the table and adds its content to the watch.
 func (o *old) look(ctx context.Context) error {
 	began := time.Now()
 	table, err := o.read(ctx)
@@ -60,8 +60,8 @@ func (o *old) read(ctx context.Context) (kcl.Table, error) {
 	return table, err
 }
 
-// stopped waits until the workers of the old side have stopped. Unless wait is set, it returns an
-// error that names the workers as soon as one is seen to run.
+// stopped waits until the workers of the KCL have stopped. If wait is false, it returns an error as
+// soon as it sees that a worker runs. The error names the workers.
 func (o *old) stopped(ctx context.Context, t cli.Terminal, wait bool) error {
 	said := ""
 	if left := o.watch.Left(); left > 0 {
@@ -107,8 +107,8 @@ func namesOf(running []kcl.Running) (names string) {
 	return names
 }
 
-// unchanged looks once more, right before a write. It returns an error if a lease has changed since
-// the last look.
+// unchanged reads the table again, right before or after a write. It returns an error if a lease
+// has changed since the last look.
 func (o *old) unchanged(ctx context.Context) error {
 	now, err := o.read(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // columns is the width of a plan on the screen.
 const columns = 80
 
-// stepInfo is the change of one lease as shown.
+// stepInfo describes the change of one lease in the output.
 type stepInfo struct {
 	Stream string `json:"stream"`
 	Shard  string `json:"shard"`
@@ -30,7 +30,7 @@ type report struct {
 	Table string     `json:"table"`
 	Steps []stepInfo `json:"steps"`
 	Notes []string   `json:"notes,omitempty"`
-	// Verified is true if the result was read again and is as planned.
+	// Verified is true if the command read the result again and it was as planned.
 	Verified bool `json:"verified"`
 	was, to  string
 }
@@ -112,7 +112,7 @@ func wrap(s string, most int) []string {
 	return lines
 }
 
-// brief shortens a long number, as the first and the last digits.
+// brief shortens a long number to its first and last digits.
 func brief(s string) string {
 	s = cli.Visible(s)
 	number, rest := s, ""
@@ -128,7 +128,7 @@ func brief(s string) string {
 	return number + rest
 }
 
-// count returns how many steps have a state.
+// count returns the number of steps that have a state.
 func (r *report) count(state string) (n int) {
 	for _, s := range r.Steps {
 		if s.State == state {
@@ -140,7 +140,7 @@ func (r *report) count(state string) (n int) {
 
 func leases(n int) string { return cli.Count(n, "lease") }
 
-// nothing is the error for a table without leases.
+// nothing returns the error for a table without leases.
 func nothing(table string) error {
 	return fmt.Errorf("table %s has no leases of the KCL: check --table", table)
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// atOnce is how many shards are read at once, and readBound the timeout of a shard.
+// atOnce is the number of shards that are read at the same time. readBound is the timeout for the
+// reads of one shard.
 const (
 	atOnce    = 16
 	readBound = 20 * time.Second
 )
 
-// readCheckpoints reads the record at each checkpoint, once for each shard.
+// readCheckpoints reads the record at the checkpoint of each shard, once.
 func readCheckpoints(
 	ctx context.Context,
 	t cli.Terminal,
@@ -98,7 +99,7 @@ func readCheckpoint(
 	}
 }
 
-// firstRecord reads the first record at a position, nil if a read returns none.
+// firstRecord reads the first record at a position. It returns nil if the read returns no record.
 func firstRecord(
 	ctx context.Context,
 	client *kinesis.Client,
@@ -126,13 +127,13 @@ func firstRecord(
 	return &page.Records[0], nil
 }
 
-// userRecords returns how many user records a record has: those of an aggregate, or 1.
+// userRecords returns the number of user records in a record: the records of an aggregate, or 1.
 func userRecords(data []byte) int {
 	if !aggregate.Marked(data) {
 		return 1
 	}
 	var a aggregate.Aggregate
-	// Damaged data is one record, for the KCL as for weir.
+	// Both the KCL and weir treat a damaged aggregate as one record.
 	if ok, err := a.Parse(data); !ok || err != nil {
 		return 1
 	}

@@ -41,7 +41,8 @@ func (o *kclOptions) there(ctx context.Context, t cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	// Before the old side has stopped, so that leases at LATEST lose no record that it leaves.
+	// Choose the start of leases at LATEST before the workers of the KCL have stopped. Otherwise
+	// these leases would skip the records that arrive after the stop.
 	if err := o.pinLatest(ctx, service, streams); err != nil {
 		return err
 	}
@@ -71,7 +72,8 @@ func (o *kclOptions) there(ctx context.Context, t cli.Terminal) error {
 	return o.carryOut(ctx, t, store, table, &r, steps, plan.Leases)
 }
 
-// streamsOf returns the streams to move: as flags name them, or else as the table does.
+// streamsOf returns the streams to move. The flags name them. Without such flags, the table names
+// them.
 func (o *kclOptions) streamsOf(table kcl.Table) ([]string, error) {
 	if len(o.streams) > 0 {
 		if kcl.StreamsOf(table) == nil && len(o.streams) > 1 {
@@ -97,7 +99,8 @@ func nameIn(stream string) string {
 	return stream
 }
 
-// pinLatest sets where leases at LATEST begin, by the clock of the service.
+// pinLatest sets the start of leases at LATEST to the current time of the service, unless --latest
+// sets it.
 func (o *kclOptions) pinLatest(
 	ctx context.Context,
 	service *kinesis.Client,
@@ -114,8 +117,9 @@ func (o *kclOptions) pinLatest(
 	return nil
 }
 
-// bothStopped returns when no worker of either side runs. With --watch it first pauses the
-// application, so that workers of weir may wait, and then waits for the KCL's.
+// bothStopped returns when no worker runs, neither of the KCL nor of weir. With --watch it first
+// pauses the application, so that workers of weir can be started and wait. It then waits until the
+// workers of the KCL have stopped.
 func (o *kclOptions) bothStopped(
 	ctx context.Context,
 	t cli.Terminal,
@@ -205,7 +209,7 @@ func (o *kclOptions) plan(
 	return all, nil
 }
 
-// plan fills in the steps.
+// plan adds the steps to the report.
 func (r *report) plan(steps []change.Step, table kcl.Table, streams []string) {
 	was := map[lease.Key]string{}
 	for _, stream := range streams {
@@ -295,8 +299,8 @@ func (o *kclOptions) carryOut(
 	)
 }
 
-// verify compares the store with the plan, and looks at the table once more. With --watch it then
-// ends the pause of the application.
+// verify compares the store with the plan, and checks that the table of the KCL is unchanged. With
+// --watch it then ends the pause of the application.
 func (o *kclOptions) verify(
 	ctx context.Context, store stores.Store, table *old, want []change.Wanted,
 ) error {
@@ -326,7 +330,7 @@ func (o *kclOptions) verify(
 	return nil
 }
 
-// end prints the end of the report.
+// end prints the last sentence of the report.
 func (o *kclOptions) end(t cli.Terminal, r *report, sentence string) error {
 	if o.out == cli.FormatJSON {
 		return o.encode(t, r)

@@ -20,8 +20,8 @@ const (
 	shard3 = "shardId-000000000003"
 )
 
-// orders is a stream whose first shard of two was split. It returns the sequence numbers of plain
-// records and of an aggregate of three in shard 1.
+// orders creates a stream with two shards, and splits the first one. It returns the sequence
+// numbers of the plain records in shard 1, and of an aggregate of three records there.
 func orders(t *testing.T) (endpoint string, plain []string, packed string) {
 	t.Helper()
 	server, endpoint := clitest.Kinesis(t)
@@ -122,7 +122,7 @@ func TestThereFromTheKCL(t *testing.T) {
 		t.Errorf("the worker has read %s", got)
 	}
 
-	// Newer progress stays unless it is to be replaced.
+	// The command overwrites newer progress only with --replace.
 	if _, said := clitest.MustExit(t, cli.ExitFailed, append(args, "--yes")...); !strings.Contains(
 		said,
 		"the application is ahead in 1 of these shards already",
@@ -184,7 +184,8 @@ func TestThereRefusesWhileTheKCLRuns(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 
-	// With --watch the application waits, and begins when the old side is still.
+	// With --watch the application waits until no lease of the KCL changes any more, and then
+	// begins.
 	watcher := clitest.Start(t, "", append(args, "--watch")...)
 	watcher.Err.Await(
 		t,
