@@ -144,8 +144,8 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 			"keys have no order, and lines are not packed", o.stream)
 	}
 
-	// Ctrl-C ends the reading. Records that were read are still put, so that the summary can say
-	// how far the stream got.
+	// Ctrl-C ends the reading. The records that were read are still put. The summary can then name
+	// the last line that is in the stream.
 	began := time.Now()
 	source := newLines(in, o.field, limit)
 	source.skipLarge = o.large == skipTooLarge
@@ -187,7 +187,7 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	return nil
 }
 
-// drainContext is a context that outlives ctx by a while.
+// drainContext returns a context that ends later than ctx, by the given time.
 func drainContext(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	drained, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -241,7 +241,7 @@ func openInput(t cli.Terminal, name string) (in io.ReadCloser, size int64, err e
 	return f, info.Size(), nil
 }
 
-// makeStream makes the stream unless it is there.
+// makeStream creates the stream unless it exists.
 func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client) error {
 	if err := awsconf.CheckNewStreams(o.stream); err != nil {
 		return err
@@ -258,9 +258,9 @@ func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kin
 	return nil
 }
 
-// recordLimit returns how large a record of the stream may be, data and key together, and whether
-// the stream distributes records by itself. Without the permission for the call it returns the
-// limit that every stream has.
+// recordLimit returns the maximum size of a record of the stream, including its key. auto reports
+// whether the stream distributes records regardless of their keys. If the permission for the call
+// is missing, recordLimit returns the limit that every stream has.
 func recordLimit(
 	ctx context.Context, client *kinesis.Client, stream string,
 ) (limit int, auto bool, err error) {
@@ -288,7 +288,7 @@ func recordLimit(
 	return limit, auto, nil
 }
 
-// putBar is the progress bar; a nil one shows nothing.
+// putBar is the progress bar. If the field is nil, it shows nothing.
 type putBar struct{ *progressbar.ProgressBar }
 
 func (o *putOptions) bar(t cli.Terminal, size int64) putBar {

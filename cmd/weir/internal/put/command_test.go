@@ -86,7 +86,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Lines that are too large are skipped on request, also without being held in memory.
+// On request, lines that are too large are skipped, and not held in memory.
 func TestLinesSkipLargeOnes(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20)
 	in := "a\n" + strings.Repeat("y", 1025) + "\nb\r\n" + huge + "\n\nc\n" + huge
@@ -129,7 +129,8 @@ func TestLinesOfABrokenInput(t *testing.T) {
 	}
 }
 
-// A stream that refuses records at random still gets each once, those of a key in their order.
+// Although the stream refuses records at random, each record is stored once, and the records of a
+// key are in order.
 func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -207,7 +208,7 @@ func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
 	}
 }
 
-// Each reason for which records were sent again is named by itself.
+// The text names each reason for which records were sent again.
 func TestPutNamesEachReason(t *testing.T) {
 	for want, refusals := range map[string]map[string]uint64{
 		"": nil,
@@ -228,7 +229,8 @@ func TestPutNamesEachReason(t *testing.T) {
 	}
 }
 
-// With --aggregate the lines are packed. Each comes out once, in the order of its key.
+// With --aggregate the lines are packed. A consumer gets each line once, and the lines of a key in
+// order.
 func TestPutAggregates(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -243,7 +245,8 @@ func TestPutAggregates(t *testing.T) {
 	clitest.CheckOrder(t, strings.Split(strings.TrimSuffix(got, "\n"), "\n"), lines)
 }
 
-// A stream that distributes records by itself gets them as they are, and put says so.
+// If a stream distributes records regardless of their keys, put does not pack the records, and
+// reports that.
 func TestPutDoesNotAggregateForAUTO(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	_, err := server.Client().CreateStream(t.Context(), &kinesis.CreateStreamInput{
@@ -262,7 +265,7 @@ func TestPutDoesNotAggregateForAUTO(t *testing.T) {
 	}
 }
 
-// The summary names each reason, for people and for programs.
+// The summary names each reason, in the text and in JSON.
 func TestPutSummary(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

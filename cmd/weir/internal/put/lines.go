@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// lines turns an input of lines into records, one at a time: the input may be larger than the
-// memory, or never end.
+// lines converts the lines of an input to records, one at a time. The input may be larger than the
+// memory, or endless.
 type lines struct {
 	in      *bufio.Reader
 	field   string // its value is the partition key; "" gives each record a random key
@@ -32,8 +32,8 @@ func newLines(in io.Reader, field string, limit int) *lines {
 	return &lines{in: bufio.NewReaderSize(in, 256<<10), field: field, limit: limit}
 }
 
-// next returns the record of the next line that is not empty, or io.EOF. Any other error says which
-// line is wrong and how.
+// next returns the record of the next line that is not empty, or io.EOF. Any other error names the
+// line and its problem.
 func (l *lines) next() (Entry, error) {
 	for {
 		line, err := l.line()
@@ -69,7 +69,8 @@ func (l *lines) tooLarge() error {
 		l.number, errTooLarge, l.limit>>10)
 }
 
-// passes reports whether an error is about a line that is skipped. It counts the line.
+// passes reports whether an error is about a line that is too large and must be skipped. It counts
+// that line.
 func (l *lines) passes(err error) bool {
 	if !l.skipLarge || !errors.Is(err, errTooLarge) {
 		return false
@@ -78,7 +79,7 @@ func (l *lines) passes(err error) bool {
 	return true
 }
 
-// line reads up to the next newline, which it cuts off together with a carriage return before it.
+// line returns the next line without its newline, and without a carriage return before the newline.
 func (l *lines) line() ([]byte, error) {
 	var line []byte
 	l.number++
@@ -107,7 +108,8 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// skipRest reads the rest of a line that is too large. It returns that error, or one of the input.
+// skipRest reads the rest of a line that is too large. It returns the error for the size of the
+// line, or an error of the input.
 func (l *lines) skipRest() error {
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -121,8 +123,8 @@ func (l *lines) skipRest() error {
 	}
 }
 
-// keyOf is the partition key that a field of a JSON object holds: a text as it is, a number or
-// boolean as it is written.
+// keyOf returns the partition key in a field of a JSON object. A string is used without its quotes.
+// A number or boolean is used as it is written.
 func keyOf(line []byte, field string) (string, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil || object == nil {
@@ -143,8 +145,8 @@ func keyOf(line []byte, field string) (string, error) {
 	default:
 		key = string(raw)
 	}
-	// Decoding replaces bytes that are not UTF-8, and halves of surrogate pairs, by U+FFFD.
-	// Different keys would become one.
+	// Decoding replaces bytes that are not UTF-8, and halves of surrogate pairs, by U+FFFD. Several
+	// different keys would then become the same key.
 	if !utf8.Valid(raw) || strings.Count(key, "\uFFFD") != bytes.Count(raw, []byte("\uFFFD"))+replacementEscapes(raw) {
 		return "", fmt.Errorf("its field %q is not valid Unicode, so it cannot be a partition key", field)
 	}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLines gives an input to what put reads: every record is within the limit and of a line that
-// is there, or the error names the line.
+// FuzzLines reads any input. Each record must be within the limit and belong to an existing line.
+// An error must name the line.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("{\"k\":\"a\"}\n\r\n{\"k\":1.50}\r\nlast"), "k", uint16(100))
 	f.Add([]byte("{\"k\":{}}"), "k", uint16(100))

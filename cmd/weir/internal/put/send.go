@@ -16,14 +16,14 @@ import (
 	"github.com/weir-go/weir/producer"
 )
 
-// Entry is one record on its way to a stream.
+// Entry is one record to put.
 type Entry struct {
 	Data []byte
 	Key  string
 	Line int64 // its place in the input, from 1, rising
 }
 
-// Size is the number of bytes that an entry counts against the limits of the service.
+// Size returns the number of bytes for which the service counts the entry.
 func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
 
 // Options say how a [Sender] sends. Client and Stream are required.
@@ -34,10 +34,11 @@ type Options struct {
 	// Aggregate packs records in the format of the KPL.
 	Aggregate bool
 
-	// Patience is how long the service may store nothing before the Sender gives up. Defaults to a
-	// minute.
+	// Patience is how long the Sender continues while the service stores no record. The default is
+	// a minute.
 	Patience time.Duration
-	// Taken is called with the shard of each stored record, in the order of the input. May be nil.
+	// Taken is called with the shard of each stored record, in the order of the input. It may be
+	// nil.
 	Taken func(shard string)
 }
 
@@ -47,21 +48,22 @@ type Summary struct {
 	Bytes    int64             // of data and keys
 	Retries  uint64            // records that were sent again
 	Refusals map[string]uint64 // by the code of the refusal; "" if there was no answer
-	// Misplaced records were sent again because a shard was split or merged.
+	// Misplaced is the number of records that were sent again because a shard was split or merged.
 	Misplaced uint64
-	// StreamRecords is the number of records of the stream that have the records.
+	// StreamRecords is the number of records in the stream. It is lower than Records if records
+	// were packed.
 	StreamRecords uint64
 	Shards        map[string]int64 // records by shard
 	Through       int64            // every line up to this one is in the stream
 	Beyond        int64            // stored records of later lines
 }
 
-// Limits for the records that a Sender holds. After a request to stop it still sends them, so they
-// must not take long.
+// Limits for the records that a Sender holds. A Sender still sends these records after a request to
+// stop, and that must not take long.
 const (
 	mostRecords = 10_000
 	mostBytes   = 16 << 20
-	// mostLines limits the records after the oldest one without an outcome.
+	// mostLines limits the number of records that wait behind a record without an outcome.
 	mostLines = 100_000
 )
 
@@ -77,10 +79,10 @@ type Sender struct {
 	mu      sync.Mutex // held while an entry is put
 	pending chan sent
 
-	// The fields below belong to collect until it has ended.
+	// Only collect uses the fields below until it has ended.
 	sum Summary
 	err *producer.Error // of a record
-	// gaveUp belongs to watch until it has ended.
+	// Only watch uses gaveUp until it has ended.
 	gaveUp time.Duration
 }
 
@@ -114,7 +116,8 @@ func NewSender(o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Put accepts an entry. It waits while too many are on their way, until ctx ends or a record fails.
+// Put accepts an entry. If too many entries have no outcome yet, it waits until there is room, ctx
+// ends or a record fails.
 func (s *Sender) Put(ctx context.Context, e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +132,8 @@ func (s *Sender) Put(ctx context.Context, e Entry) error {
 // Failed returns a channel that is closed when a record has failed.
 func (s *Sender) Failed() <-chan struct{} { return s.failed }
 
-// Close waits until each entry is stored, ctx ends or a record fails, and returns the summary in
-// each case.
+// Close waits until each entry is stored, ctx ends or a record fails. It returns the summary in
+// each of these cases.
 func (s *Sender) Close(ctx context.Context) (Summary, error) {
 	closing := s.producer.Close(ctx)
 	s.mu.Lock()
@@ -172,7 +175,7 @@ func (s *Sender) collect() {
 	}
 }
 
-// fail stores the failure of a record. It keeps the error that explains most.
+// fail records the failure of a record. It keeps the error that explains the failure best.
 func (s *Sender) fail(at sent, err error) {
 	var failed *producer.Error
 	if !errors.As(err, &failed) {
@@ -187,8 +190,8 @@ func (s *Sender) fail(at sent, err error) {
 	}
 }
 
-// explains returns how much an error says about why a Sender failed. Records that were not sent
-// because of another failure say least.
+// explains rates how well an error explains why a Sender failed. An error of a record that was not
+// sent because of another failure gets the lowest rating.
 func explains(failed *producer.Error) int {
 	switch {
 	case errors.Is(failed, producer.ErrStopped):
@@ -201,7 +204,7 @@ func explains(failed *producer.Error) int {
 	return 1
 }
 
-// watch gives up if the service refuses everything for too long.
+// watch ends the sending if the service refuses all records for too long.
 func (s *Sender) watch() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -227,7 +230,7 @@ func (s *Sender) watch() {
 	}
 }
 
-// reason returns why the Sender failed, without the producer's words.
+// reason returns why the Sender failed, without the texts of the producer.
 func (s *Sender) reason() error {
 	failed, why := s.err, s.err.Cause()
 	var api smithy.APIError
@@ -249,7 +252,7 @@ func (s *Sender) reason() error {
 	return errors.New(strings.TrimPrefix(failed.Error(), "producer: "))
 }
 
-// advice returns the next step for the user after a refusal with a code.
+// advice returns advice for the user about an error code of the service.
 func advice(code string) string {
 	switch {
 	case strings.HasPrefix(code, "KMS"):

@@ -43,7 +43,7 @@ func send(t *testing.T, o Options, n int, keys ...string) (Summary, error) {
 	return s.Close(t.Context())
 }
 
-// A Sender uses a shard up to its limit, and the shard refuses little.
+// A Sender uses a shard up to its limit, and the shard refuses only a few records.
 func TestSendAtTheLimit(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, server *kinesistest.Server, o Options) {
 		o.Loose = true
@@ -53,7 +53,7 @@ func TestSendAtTheLimit(t *testing.T) {
 		if err != nil || sum.Records != 5000 || sum.Retries > 500 || n != 5000 {
 			t.Errorf("%+v, %v; the stream has %d records", sum, err, n)
 		}
-		// In virtual time, at 1,000 records a second.
+		// The time is virtual. The shard accepts 1,000 records a second.
 		if took := time.Since(began); took < 3*time.Second || took > 10*time.Second {
 			t.Errorf("5000 records took %v", took)
 		}
@@ -117,7 +117,7 @@ func TestSendIsPatientAfterAPause(t *testing.T) {
 	})
 }
 
-// A record that fails for good ends the sending. The summary has what is in the stream.
+// If a record fails permanently, the Sender stops. The summary describes the records in the stream.
 func TestSendStopsAtAFailure(t *testing.T) {
 	denied := &kinesistest.Error{Code: "AccessDeniedException", Message: "no"}
 	for name, c := range map[string]struct {
@@ -165,8 +165,8 @@ func TestSendStopsAtAFailure(t *testing.T) {
 	}
 }
 
-// A lost answer puts records in the stream twice, but never a newer one of the key before an older
-// one.
+// If an answer is lost, records may be in the stream twice. A newer record of a key never comes
+// before an older one.
 func TestSendAfterALostAnswer(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, server *kinesistest.Server, o Options) {
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
@@ -191,7 +191,7 @@ func TestSendAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// Records are sent while more may come. When the context ends, the rest is left.
+// A Sender sends records while it accepts more. When the context ends, it leaves the rest unsent.
 func TestSendEndsWithItsContext(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, server *kinesistest.Server, o Options) {
 		s, err := NewSender(o)
@@ -234,7 +234,7 @@ func TestSendToNoStream(t *testing.T) {
 	})
 }
 
-// A failure of the service is not explained by the limits of a shard.
+// If the service failed, the error does not mention the limits of a shard.
 func TestSendNamesWhyNothingWasTaken(t *testing.T) {
 	for code, want := range map[string]string{
 		"InternalFailure":                        "more shards do not help",
