@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// Ask makes a call to a store. Until the first answer, it repeats a call that is not answered.
-// Database clients give up a connection sooner than a user would.
+// Ask makes a call to a store. Until the store has answered once, Ask repeats a call that gets no
+// answer, because database clients give up a connection sooner than a user would.
 func (p *Peer) Ask(ctx context.Context, do func(context.Context) error) error {
 	for {
 		c := p.begin(ctx)
@@ -38,7 +38,8 @@ func (p *Peer) Ask(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// Persist calls ask. If wait is true, it repeats the call until the peer answers.
+// Persist calls ask. If wait is true, it repeats a call that fails because of an outage; see
+// passes.
 func Persist(ctx context.Context, wait bool, p *Peer, ask func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		err := ask()
@@ -139,10 +140,10 @@ func (b *heardBody) Close() error {
 	return err
 }
 
-// NoteConnections reports the traffic on the connections of a client to a Peer. It is for clients
-// with which the library reads: the library makes calls itself, on connections that it opens in the
-// same way. It works only for HTTP/1.1, where each request has an answer. Over HTTP/2, a connection
-// also sends data that needs no answer.
+// NoteConnections returns a copy of a client whose connections report their traffic to a Peer. Use
+// it for a client with which the library reads: the library makes its own calls, on connections
+// that it opens in the same way. It works only for HTTP/1.1, where each request has an answer. Over
+// HTTP/2, a connection also sends data that needs no answer.
 func NoteConnections(client *awshttp.BuildableClient, p *Peer) *awshttp.BuildableClient {
 	return client.WithTransportOptions(func(tr *http.Transport) {
 		dial := tr.DialContext

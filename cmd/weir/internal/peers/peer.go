@@ -54,8 +54,8 @@ type waitsKey struct{}
 // Say prints a message, with the arguments of fmt.Sprintf.
 type Say func(level slog.Level, format string, args ...any)
 
-// WithWaits returns a context for a command. Until end is called, calls with this context are
-// watched, and say reports the services that do not answer.
+// WithWaits returns a context for a command. Until end is called, WithWaits watches calls with this
+// context, and calls say about services that do not answer.
 func WithWaits(ctx context.Context, say Say) (_ context.Context, end func()) {
 	w := &waits{say: say, over: make(chan struct{})}
 	return context.WithValue(ctx, waitsKey{}, w), func() {
@@ -102,7 +102,8 @@ func (w *waits) watch() {
 	}
 }
 
-// Peer is the state of a service or store, as its calls show it. It is safe for concurrent use.
+// Peer is the state of a service or store, according to the calls that the command makes to it. It
+// is safe for concurrent use.
 type Peer struct {
 	limit time.Duration
 	Wait  bool // --wait: calls are repeated after the limit
@@ -112,8 +113,8 @@ type Peer struct {
 	answered bool // an answer has come at least once
 	open     int  // number of calls in progress
 	failed   bool // a call has ended without an answer since the last answer
-	// since is when the current silence began: a request was made and nothing has come. It is zero
-	// if all requests are answered.
+	// since is when the current silence began, which is when a request was made that has no answer
+	// yet. It is zero if all requests are answered.
 	since  time.Time
 	ended  time.Time       // when the last call ended
 	said   time.Duration   // duration of the silence at the last report
@@ -218,7 +219,8 @@ func (c *call) overdue() error {
 	return context.Cause(c.late) // nil while the call is in progress
 }
 
-// again allows new calls after the peer has ended calls. why is the error of the ended calls.
+// again allows new calls after a failed call. If the first answer was overdue, its time limit
+// starts again. why is the error of the failed call.
 func (p *Peer) again(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

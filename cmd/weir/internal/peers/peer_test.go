@@ -52,7 +52,8 @@ func TestSilenceIsToldAtGrowingIntervals(t *testing.T) {
 	})
 }
 
-// Answers that come, an idle command, and a call that fails immediately do not count as silence.
+// These cases are not a silence: slow answers, a command that makes no calls, and a call that fails
+// immediately.
 func TestWhatIsNotSilenceIsNotTold(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, p *Peer){
 		"answers that are slow": func(ctx context.Context, p *Peer) {
@@ -109,8 +110,7 @@ func TestWhatIsNotSilenceIsNotTold(t *testing.T) {
 	}
 }
 
-// Several calls that time out one after another are one silence. The end of the silence is
-// reported.
+// Several calls that time out one after another count as one silence. Its end is reported.
 func TestSilenceOutlastsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t.Context(), t, func(ctx context.Context) {
