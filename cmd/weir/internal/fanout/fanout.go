@@ -26,7 +26,8 @@ type Flag struct {
 	ARNs []string // ARNs of consumers that were registered elsewhere
 }
 
-// defaultName is the value of the flag if the user gives none. No consumer can have this name.
+// defaultName is the value of the flag if the user gives --fan-out without a value. No consumer can
+// have this name.
 const defaultName = "<NAME>"
 
 func (f *Flag) String() string { return strings.Join(append(f.ARNs, f.Name), " ") }

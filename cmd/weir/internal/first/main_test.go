@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// The program prints what is in the stream, and ends in order with its context. When it runs again
-// it continues after those records.
+// The program prints the records of the stream, and ends gracefully when its context ends. A second
+// run continues after those records.
 func TestTheFirstConsumer(t *testing.T) {
 	srv := kinesistest.NewServer(t)
 	srv.CreateStream("flights", 4)

@@ -70,8 +70,8 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 			return err
 		}
 	}
-	// Time has passed since the application was read, above all while the user answered. Remove
-	// does not check what was seen, so look again.
+	// Time has passed since the command read the application, especially while the user answered.
+	// Remove does not check whether the application is still as it was, so read it again.
 	now, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err

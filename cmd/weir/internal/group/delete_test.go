@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// late is an answer to a question. Before it is read, something else happens.
+// late is the user's answer to a question. It calls first before the command reads the answer.
 type late struct {
 	once  sync.Once
 	first func()

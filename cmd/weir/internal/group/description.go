@@ -47,7 +47,7 @@ type workerInfo struct {
 	Load    int64   `json:"load_bytes_per_s"` // estimated load of the leases that it holds
 	Weight  float64 `json:"weight"`
 	Max     int     `json:"max_leases,omitempty"`
-	// Absent if the worker did not report its streams, or if there are very many.
+	// Streams is absent if the worker did not report its streams, or reads very many.
 	Streams          []string `json:"streams,omitempty"`
 	target.TimesInfo          // defaults if the worker did not report its times
 
@@ -70,8 +70,8 @@ type leaseInfo struct {
 	Stream  string   `json:"stream"`
 	Shard   string   `json:"shard"`
 	Parents []string `json:"parents,omitempty"`
-	// held, moving, pausing, unread (its owner sends no heartbeats), paused, free, revoked,
-	// waiting, finished
+	// State is one of: held, moving, pausing, unread (its owner sends no heartbeats), paused, free,
+	// revoked, waiting, finished.
 	State      string `json:"state"`
 	Worker     string `json:"worker,omitempty"`
 	Session    string `json:"session,omitempty"`
@@ -226,7 +226,7 @@ func (d *description) worker(w lease.Worker, group observe.Group) workerInfo {
 	return info
 }
 
-// leaseState is the word for the state of a lease.
+// leaseState returns the word for the state of a lease.
 func leaseState(l lease.Lease, paused, waiting, silent bool) string {
 	switch {
 	case l.Finished():
@@ -372,7 +372,7 @@ func lagText(l leaseInfo) string {
 	return age(*l.Lag)
 }
 
-// age formats a duration, which is given in milliseconds.
+// age formats a number of milliseconds as a duration.
 func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Millisecond) }
 
 func isPaused(paused []string, stream string) bool {

@@ -230,8 +230,8 @@ func TestNoResetWithoutADump(t *testing.T) {
 	}
 }
 
-// An application is moved to another store and deleted in the old one. It continues at its
-// checkpoints.
+// An application is exported, imported into another store, and deleted in the old store. It
+// continues at its checkpoints.
 func TestExportImportDelete(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)

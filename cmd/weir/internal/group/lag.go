@@ -158,7 +158,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	return nil
 }
 
-// lagsOf judges the shards that were asked.
+// lagsOf judges the shards whose lag was queried.
 func lagsOf(
 	app string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag,
 ) lagReport {

@@ -162,8 +162,8 @@ func overIn(v lease.View) func(session string) bool {
 	return func(session string) bool { return !runs[session] }
 }
 
-// waitingIn returns the leases that wait for others, and the leases that each of them waits for. A
-// session that is over cannot acknowledge a revoked lease, so such leases do not wait for it.
+// waitingIn maps each waiting lease to the leases that it waits for. A session that is over cannot
+// acknowledge a revoked lease, so no lease waits for such a session.
 func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	over, leases := overIn(v), slices.Clone(v.Leases)
 	for i := range leases {

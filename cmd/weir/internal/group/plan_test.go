@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The plan is the one that the leader makes, so it uses the leader's times.
+// The command computes the plan that the leader will make, so it uses the times of the leader.
 func TestPlanGoesByTheLeadersTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// flaky is a store whose Apply fails, beginning with call number fails. It fails before or after it
-// has applied the actions.
+// flaky is a store whose Apply fails from call number fails on. If after is true, Apply applies the
+// actions before it fails.
 type flaky struct {
 	lease.Store
 	calls, fails int

@@ -42,8 +42,8 @@ func (v *Verdict) complain(format string, args ...any) {
 }
 
 // Judge compares the records that were put with the journals of the workers. put contains the key
-// of each record, in the order in which the records of a key were put. Each journal must be in the
-// order in which it was written. A handling violates the order in these cases:
+// of each record. Records of the same key are in the order in which they were put. Each journal
+// must be in the order in which it was written. A handling violates the order in these cases:
 //
 //   - It is the first handling of its record, but a later record of the same key was handled
 //     before.
@@ -142,9 +142,8 @@ type handling struct {
 	worker string
 }
 
-// merge merges the journals by time, and keeps the order within each journal. For equal times of
-// different workers, the epoch decides, because it shows the order in which the store granted the
-// leases.
+// merge merges the journals by time, and keeps the order within each journal. If two workers have
+// handlings at the same time, the lower epoch comes first, because the store granted it first.
 func merge(journals map[string][]Handling) []handling {
 	var all []handling
 	for _, worker := range slices.Sorted(maps.Keys(journals)) {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// Each order is booked once, though the store of leases forgets all of its progress and the shard
-// is split, and what is no order is given up once.
+// The store of leases forgets all progress, and the shard is split. Each order is booked only once
+// all the same, and each record that is not an order becomes one dead letter.
 func TestEachOrderIsBookedOnce(t *testing.T) {
 	srv := kinesistest.NewServer(t)
 	srv.CreateStream("orders", 1)
@@ -69,7 +69,8 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	}
 }
 
-// reset is for lost leases: epochs start from the beginning.
+// reset resets the epochs in the sink. This is necessary after leases were lost, because their
+// epochs start from the beginning.
 func reset(ctx context.Context, db *sql.DB) error {
 	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
 	if err != nil {
