@@ -229,7 +229,8 @@ func (p Place) openRedis() (*Store, error) {
 	return &Store{store: s, Closer: client, warnings: s.Warnings}, nil
 }
 
-// serverName makes each server of a cluster prove the name in the URL.
+// serverName makes the client check the certificate of each server of a cluster against the host
+// name in the URL.
 func serverName(c *tls.Config, name string) {
 	if c != nil && c.ServerName == "" {
 		c.ServerName = name

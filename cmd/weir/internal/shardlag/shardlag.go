@@ -111,9 +111,9 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
 	return found
 }
 
-// oldestIsAfter reports whether the oldest record in the shard came after seq. A fan-out position
-// need not be the number of any record. So it proves nothing that the shard has no record with the
-// number seq.
+// oldestIsAfter reports whether the oldest record in the shard came after seq. The number in a
+// fan-out position may belong to no record. If the shard has no record with the number seq, this
+// alone therefore does not prove that a record has expired.
 func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, seq string) bool {
 	in := IteratorAt(shard.Oldest)
 	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)
@@ -141,8 +141,8 @@ type Historian interface {
 	RecentHistory(ctx context.Context, app string, since int64) ([]lease.HistoryChunk, error)
 }
 
-// Past reads what workers reported about the shards of an application. It is nil without an error
-// if the store keeps no history.
+// Past returns the reports of workers about the shards of an application. If the store keeps no
+// history, it returns nil and no error.
 func Past(ctx context.Context, store Historian, app string, now time.Time) (observe.Past, error) {
 	chunks, err := store.RecentHistory(ctx, app, now.Add(-lease.HistoryKept).Unix()/60)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -151,8 +151,8 @@ func Past(ctx context.Context, store Historian, app string, now time.Time) (obse
 	return observe.PastOf(chunks), err
 }
 
-// Retentions asks for the retention of streams for which it is not known yet; it hardly ever
-// changes. It stays unknown for streams that cannot be described.
+// Retentions returns the retention of each stream. It queries only streams that are not in known,
+// because a retention rarely changes. It omits streams that cannot be described.
 func Retentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	for _, stream := range streams {
@@ -196,7 +196,7 @@ func Worst(lags map[lease.Key]Lag) (k lease.Key, most time.Duration) {
 	return k, max(most, 0)
 }
 
-// IteratorAt returns a request for an iterator at which reading resumes for a position.
+// IteratorAt returns the request for the iterator with which reading resumes at a position.
 func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	in := &kinesis.GetShardIteratorInput{}
 	switch p.Kind() {

@@ -34,7 +34,8 @@ type Handler struct {
 	Credentials bool
 }
 
-// Grace is how long a command may take to end after it was asked to, before it is killed.
+// Grace is how long a command may take to end after it was asked to end. It is killed after that
+// time.
 const Grace = 5 * time.Second
 
 func (e Handler) Handle(ctx context.Context, b *weir.Batch) error {
@@ -68,7 +69,8 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	cmd.Cancel = func() error { return EndGroup(cmd, false) }
 	cmd.WaitDelay = Grace
 	err := Run(cmd, nil)
-	// The command exited with 0, although a process that it started is still running.
+	// exec.ErrWaitDelay means that the command exited with 0, although a process that it started is
+	// still running.
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}

@@ -23,9 +23,9 @@ type File struct {
 	db *sql.DB
 }
 
-// Open opens the file. If create is true, it creates the file and its tables if they are missing.
-// No separate setup command is needed, because it would protect nothing. If create is false, a
-// missing file is an error.
+// Open opens the file. If create is true, it creates the file and its tables if they are missing. A
+// file needs no separate setup command as other stores do: it costs nothing, and needs no special
+// permissions. If create is false, a missing file is an error.
 func Open(ctx context.Context, path string, create bool) (*File, error) {
 	if path == "" {
 		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")

@@ -155,8 +155,8 @@ func (s Store) Ask(ctx context.Context, do func(context.Context) error) error {
 	case s.Peer == nil:
 		return do(ctx)
 	case s.url.Kind != Server:
-		// The HTTP client reports DynamoDB's answers, because creating a table takes longer than
-		// one answer.
+		// Creating a table of DynamoDB takes several calls. The HTTP client reports the answer of
+		// each, so do not limit the time of the whole function.
 		return s.Peer.Ask(ctx, do)
 	}
 	return s.Peer.Ask(ctx, func(ctx context.Context) error {
@@ -184,8 +184,8 @@ func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (d
 	return did, err
 }
 
-// RecentHistory returns the history of an application since a minute. The error is
-// [errors.ErrUnsupported] if the store keeps none.
+// RecentHistory returns the history of an application from the minute since on. The error is
+// [errors.ErrUnsupported] if the store keeps no history.
 func (s Store) RecentHistory(
 	ctx context.Context, app string, since int64,
 ) (chunks []lease.HistoryChunk, err error) {
@@ -202,7 +202,7 @@ func (s Store) RecentHistory(
 	return chunks, err
 }
 
-// Admin is the administrative interface of the store, or nil.
+// Admin returns the administrative interface of the store, or an error if the store has none.
 func (s Store) Admin() (lease.Admin, error) {
 	if admin, ok := s.Store.(lease.Admin); ok {
 		return notedAdmin{s, admin}, nil

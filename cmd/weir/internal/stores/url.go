@@ -105,7 +105,7 @@ var TableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynam
 
 func Parse(s string) (URL, error) { return ParseFlag("--store", s) }
 
-// ParseFlag is Parse for a store that another flag names.
+// ParseFlag parses the URL of a store like Parse, for the flag from instead of --store.
 func ParseFlag(from, s string) (URL, error) {
 	if s == os.Getenv(cli.StoreVariable) {
 		from = cli.StoreVariable

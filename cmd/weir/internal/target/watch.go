@@ -42,7 +42,7 @@ func NotEnded(v lease.View) (n int) {
 }
 
 // RefuseWhileRunning returns an error if a worker has a heartbeat, or starts, during the given
-// time. If the application has no sessions, it returns nil immediately.
+// time. If every session has ended, it returns nil immediately.
 func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store, app string, first lease.View, length time.Duration) error {
 	if NotEnded(first) == 0 {
 		return nil
@@ -74,8 +74,8 @@ func (e RunningError) Error() string {
 }
 
 // Watch reads the application at intervals, and passes each view to look. It stops when look
-// returns false or the time is over. It returns an error if there was no view at the end of that
-// time, because then nothing is proved.
+// returns false or the time is over. If the last read at the end of that time fails, Watch returns
+// the error, because the earlier views then prove nothing.
 func Watch(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration, look func(lease.View) (more bool)) error {
 	late := time.NewTimer(length)
 	defer late.Stop()
