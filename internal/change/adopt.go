@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Wanted is a lease that another client's progress calls for.
+// Wanted is a lease that an application needs to continue from another client's progress.
 type Wanted struct {
 	Lease lease.Lease
 	Why   string // for people, "" if the position is simply the other client's
@@ -16,8 +16,8 @@ type Wanted struct {
 // Adopt returns the steps that bring another client's progress into an application's store. It can
 // be repeated. For a lease that exists already:
 //
-//   - A lease at the same position stays. So does a lease at an earlier time, if a time is wanted:
-//     an earlier run of the same plan made it.
+//   - A lease at the wanted position stays. If the wanted position is a time, a lease at an earlier
+//     time also stays, because an earlier run of the same plan made it.
 //   - A lease that never had an owner has no progress, and moves to the wanted position.
 //   - A lease whose position is older moves forward: the other client has read on meanwhile.
 //   - A lease with newer progress moves back only if replace is set. Otherwise Adopt returns an
@@ -76,7 +76,8 @@ func isThere(p, to shard.Position) bool {
 	return p == to || p.Kind() == shard.Time && to.Kind() == shard.Time && p.Compare(to) < 0
 }
 
-// isNewer reports whether p is progress beyond to. A time is beyond the oldest record.
+// isNewer reports whether p is progress beyond to. If to is the oldest record, any time is beyond
+// it.
 func isNewer(p, to shard.Position) bool {
 	return p.Compare(to) > 0 || p.Kind() == shard.Time && to.Kind() == shard.First
 }

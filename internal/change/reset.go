@@ -35,11 +35,11 @@ type Wish struct {
 //     because their records are not wanted.
 //   - A wish for one shard also moves its descendants, because their records are newer. For Oldest
 //     and a time they move to the same place. For a sequence number they move to their beginning.
-//     Latest moves only the shard itself, because it makes no record come again.
-//   - A child moves with its parents even if it is already in the right place and has no owner. A
-//     leader may be about to assign it because the parents had ended, and then finds that it has
-//     changed. This also applies if the parents are in the right place and had an owner, because an
-//     incomplete reset may have opened them.
+//     Latest moves only the shard itself, because after Latest no record is handled again.
+//   - A child moves with its parents even if it is already in the right place and has no owner. At
+//     the same moment, a leader may be assigning the child, because the parents had ended. The move
+//     changes the child's lease, so that this assignment fails. This also applies if the parents
+//     are in the right place and had an owner, because an incomplete reset may have opened them.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays unchanged.
 //
 // Reset returns an error for an unknown shard, and for a time in the stream's future.

@@ -17,9 +17,9 @@ type Step struct {
 	Actions []lease.Action
 }
 
-// Happened reports whether a view shows that the step is done. It is only for a store that did not
-// answer. A store that answered returns the result itself, and a lease that was assigned since then
-// may have moved on.
+// Happened reports whether a view shows that the step is done. Use it only if the store did not
+// answer the call that carries out the step. If the store answered, use the answer, because a view
+// may show a later state: a worker may have moved the checkpoint since.
 func (s Step) Happened(v lease.View) bool {
 	if len(s.Actions) == 0 {
 		return true
