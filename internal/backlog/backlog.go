@@ -98,7 +98,8 @@ func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 			lags.Read += max(0, now.Sub(r.Trying))
 		}
 	}
-	// Before the first answer, all records that have arrived since then are unread.
+	// If reads have failed since before the first answer, every record that has arrived since then
+	// is unread.
 	if r.Behind < 0 && r.Err != nil && !r.Trying.IsZero() {
 		lags.Read = max(0, now.Sub(r.Trying))
 	}

@@ -167,7 +167,7 @@ func TestAFilterCountsAndDetaches(t *testing.T) {
 	}
 }
 
-// memory is a share of the given size.
+// memory is a Share with the given number of free bytes.
 type memory int
 
 func (m *memory) TryTake(least, most int) int {

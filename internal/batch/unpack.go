@@ -34,7 +34,8 @@ type Unpacker struct {
 	mode Mode
 	from source.Origin // copied for records with tags; its Number is that of the last one
 	own  aggregate.HashRange
-	// resume points into a container. Sub-records before it are already done and are omitted.
+	// resume is a position that may be inside an aggregate. The sub-records before it are already
+	// done, so they are omitted.
 	resume shard.Position
 	spare  [2][]source.Record // one run is handled while the next one is filled
 	parsed aggregate.Aggregate

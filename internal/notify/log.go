@@ -16,8 +16,8 @@ import (
 //
 // The queue calls [slog.Handler.Enabled] at the start. It calls it again when a record arrives and
 // the last answer is older than a second. Until the first answer, every level counts as enabled,
-// and records of a level that turns out to be disabled are dropped. If a level is enabled later,
-// the next record of another enabled level, or of LevelError, detects that.
+// and records of a level that turns out to be disabled are dropped. If h enables a level later, the
+// queue finds out at the next record of another enabled level, or of LevelError.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.on.Store(^uint32(0))

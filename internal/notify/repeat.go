@@ -21,10 +21,10 @@ const (
 // Lines have the same cause if their level and message are equal and their err differs only in
 // numbers.
 //
-// The first line of a cause is logged at once. The lines of the next 10 s count as one: the last of
-// them is logged at the end of that time, with their number as "repeated". The time doubles up to a
-// minute. If the cause is absent for the whole time, it is 10 s again. Flush logs the waiting
-// lines.
+// The first line of a cause is logged at once, and an interval of 10 s begins. At the end of the
+// interval, the last line of the interval is logged, with the number of its lines as "repeated".
+// The next interval is twice as long, up to a minute. After an interval without lines of the cause,
+// the interval is 10 s again. Flush logs the waiting lines.
 func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	h, ok := to.Handler().(*handler)
 	if !ok {

@@ -27,7 +27,7 @@ func Client(client *kinesis.Client, panicked Panicked) *kinesis.Client {
 		default:
 			o.HTTPClient = httpClient{c, panicked}
 		}
-		// New would apply it to the retryer again.
+		// Otherwise kinesis.New would apply this limit to the retryer a second time.
 		o.RetryMaxAttempts = 0
 	})
 }
