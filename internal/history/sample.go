@@ -54,8 +54,8 @@ const (
 	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | hasThrottled | held
 )
 
-// Throttling may last for many samples, like two of the marks. It shares a byte with these marks. A
-// throttled sample therefore needs no more bytes than other samples.
+// Like the marks Failing and Unread, throttling may last for many samples. It shares a byte with
+// these two marks, so a throttled sample needs no more bytes than other samples.
 const (
 	lasting       = Failing | Unread
 	lastingAt     = 5 // the lowest bit of these marks
@@ -69,7 +69,7 @@ func throttledByte(s *Sample) byte {
 	return byte(steps)<<lastingBits | byte(s.Marks&lasting>>lastingAt)
 }
 
-// setThrottled sets the fields of a sample from such a byte, which may have any value.
+// setThrottled sets the fields of a sample from the result of throttledByte. It accepts any byte.
 func (s *Sample) setThrottled(b byte) {
 	s.Throttled = min(throttledStep*int(b>>lastingBits), 100)
 	s.Marks |= Marks(b) << lastingAt & lasting

@@ -15,7 +15,7 @@ type Group struct {
 	Open     int    // shards that are not finished
 	Held     int    // open shards that a living worker holds
 	Finished int
-	// Streams has the shards by stream.
+	// Streams contains the counts by stream.
 	Streams map[string]Shares
 	// Paused reports that the whole application is paused.
 	Paused bool
@@ -104,7 +104,7 @@ func Rate(bytes float64) string {
 	return fmt.Sprintf("~%.0f %s", math.Round(bytes/10)*10, units[unit])
 }
 
-// ShardRate formats the throughput of a shard, "–" if no living worker holds it.
+// ShardRate formats the throughput of a shard. It returns "–" if no living worker holds the shard.
 func (g Group) ShardRate(l lease.Lease) string {
 	switch {
 	case g.Holder(l.Key) == "":
@@ -115,7 +115,8 @@ func (g Group) ShardRate(l lease.Lease) string {
 	return Rate(l.Load.Bytes())
 }
 
-// WorkerRate formats the throughput of a worker, "–" if it holds nothing or does not live.
+// WorkerRate formats the throughput of a worker. It returns "–" if the worker holds nothing or does
+// not live.
 func (g Group) WorkerRate(session string) string {
 	if g.shards[session] == 0 {
 		return NoRate
@@ -123,7 +124,7 @@ func (g Group) WorkerRate(session string) string {
 	return Rate(g.loads[session])
 }
 
-// Rate formats the throughput of the application, "–" if nothing is held.
+// Rate formats the throughput of the application. It returns "–" if no shard is held.
 func (g Group) Rate() string {
 	if g.Held == 0 {
 		return NoRate
@@ -135,5 +136,6 @@ func (g Group) Rate() string {
 	return Rate(sum)
 }
 
-// NoRate is the throughput of a worker or shard that handles nothing because nothing is held.
+// NoRate is the text for the throughput of a shard that no living worker holds, or of a worker
+// without shards.
 const NoRate = "–"

@@ -84,15 +84,15 @@ func (w *Watch) Add(l Look) {
 	w.windows, w.owners, w.group = kept, owners, GroupOf(l.View, l.Silent)
 }
 
-// mistaken reports whether earlier looks took a shard for owned by a session that no look has seen
-// alive.
+// mistaken reports whether earlier looks counted a shard as held by a session, although no look has
+// seen a heartbeat of that session.
 func (w *Watch) mistaken(window *health.Window, o health.Observation, owner string) bool {
 	all := window.All()
 	return o.Owner == "" && owner != "" && all[len(all)-1].Owner != "" && !w.beats[owner].moved
 }
 
-// Remember adds what workers reported before the first look. Call it before the first Add. A later
-// call adds the reports to what is known.
+// Remember adds the reports that workers made before the first look. Call it before the first Add.
+// A later call adds the reports to the observations so far.
 func (w *Watch) Remember(p Past) {
 	w.past, w.began = p, time.Time{}
 	for key, window := range w.windows {
@@ -227,8 +227,8 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
-// complain adds the troubles that a worker reported about its shard, in a heartbeat that was first
-// seen at the given time, if known.
+// complain adds the troubles that a worker reported about the shard. heard is when the heartbeat
+// with the report was first seen. It may be zero.
 func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.Time) {
 	if heard.IsZero() {
 		heard = o.At

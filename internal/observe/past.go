@@ -19,14 +19,14 @@ type Report struct {
 	Marks   history.Marks
 }
 
-// Past contains the reports about shards, in the order of time. Old reports and those of workers
-// without history are missing.
+// Past contains the reports about shards, in the order of time. Old reports are missing. Reports of
+// workers that write no history are missing too.
 type Past map[lease.Key][]Report
 
 const (
-	// pastNeeded is how long after its first look a Watch keeps the past.
+	// pastNeeded is the time after the first look for which a Watch keeps the past.
 	pastNeeded = 5 * time.Minute
-	// reportSpread is how late in a minute a worker reports.
+	// reportSpread is the latest time within a minute at which a worker reports.
 	reportSpread = 20 * time.Second
 )
 
@@ -48,7 +48,8 @@ func PastOf(chunks []lease.HistoryChunk) Past {
 	return p
 }
 
-// inOrder compares reports about a shard. Within a minute the owner that released it comes first.
+// inOrder compares reports about a shard. Within a minute, the report of the owner that released
+// the shard comes first.
 func inOrder(a, b Report) int {
 	held := func(r Report) int {
 		if r.Marks&(history.Ended|history.Lost) != 0 {
@@ -74,7 +75,7 @@ func (p Past) window(
 		if at = at.Add(reportSpread); !at.Before(first.At) {
 			at = first.At.Add(-time.Millisecond)
 		}
-		// A worker that stops reports once more.
+		// A worker that stops reports a second time in the same minute.
 		if r.Minute == last.Minute && r.Session == last.Session {
 			r.Marks |= last.Marks
 		}

@@ -118,7 +118,8 @@ func TestTheFirstLookHasATrend(t *testing.T) {
 	}
 }
 
-// What a worker reports of a stall begins at one time, not at each look at another.
+// A worker reports for how long a handler has stalled. The stall must keep its start time, even if
+// several looks see the same heartbeat.
 func TestAComplaintDoesNotMove(t *testing.T) {
 	t.Parallel()
 	var w observe.Watch

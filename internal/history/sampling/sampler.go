@@ -22,7 +22,7 @@ import (
 const (
 	putBound  = 10 * time.Second
 	lastBound = 2 * time.Second // for the last report
-	// spread is the part of each minute over which the workers of an application are spread.
+	// The workers of an application spread their reports over this part of each minute.
 	spread = 20 * time.Second
 )
 
@@ -67,8 +67,7 @@ type noted struct {
 	throttled time.Duration  // time in which reading waited because of throttling
 }
 
-// Start begins reporting. The returned function ends it. If last is set, it first makes a final
-// report.
+// Start begins reporting. The function end ends it. If last is true, end makes a final report.
 func (s *Sampler) Start(ctx context.Context) (end func(last bool)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
