@@ -54,7 +54,8 @@ func (e *LookupError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *LookupError) Unwrap() error { return e.Err }
 
-// inquiry identifies a question about a shard. Descendants of the shard ask it when they begin.
+// inquiry identifies a question about a shard. The descendants of the shard need the answer when
+// they begin.
 type inquiry struct {
 	what string
 	of   lease.Key
@@ -71,9 +72,10 @@ type answered struct {
 // errUnanswered is the result of an inquiry whose function ended its goroutine.
 var errUnanswered = errors.New("weir: the function ended its goroutine")
 
-// inquired returns an answer that was found after began. Another descendant of the shard may have
-// asked, even if that call is still waiting. An error is only returned to the caller whose call
-// failed; other callers ask again.
+// inquired returns an answer that is not older than began. It uses the answer to the same inquiry
+// of another descendant, and waits for that answer if necessary. If there is no such answer, it
+// calls ask. An error is only returned to the caller whose own call failed; other callers ask
+// again.
 func inquired[T any](ctx context.Context, n *Lineage, q inquiry, began time.Time, ask func() (T, error)) (T, error) {
 	for {
 		n.mu.Lock()

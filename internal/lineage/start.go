@@ -84,7 +84,8 @@ func (n *Lineage) Start(ctx context.Context, of lease.Key, began time.Time, sink
 	return Start{At: own}, nil
 }
 
-// ofThisStream returns an error if the sink's position is before the beginning of the shard.
+// ofThisStream returns an error if the sink's position is before the beginning of the shard. Such a
+// position belongs to an earlier stream with the same name.
 func (n *Lineage) ofThisStream(ctx context.Context, of lease.Lease, at shard.Position) error {
 	if at.Kind() != shard.Sequence {
 		return nil
@@ -97,8 +98,8 @@ func (n *Lineage) ofThisStream(ctx context.Context, of lease.Lease, at shard.Pos
 	return err
 }
 
-// askAncestors asks the sink about the parents of the shard. It continues with their parents as
-// long as the sink has no position in them.
+// askAncestors asks the sink about the parents of the shard. If the sink has no records of a
+// parent, it also asks about that parent's own parents, and so on.
 func (n *Lineage) askAncestors(
 	ctx context.Context, of lease.Key, began time.Time, leases map[string]lease.Lease, sink Sink,
 ) (map[string]answer, error) {

@@ -270,10 +270,10 @@ func (s *Share) TakeExcess(n int) {
 	}
 }
 
-// Keep takes n bytes for records that are already in memory. Until then, another share of the same
-// shard holds these bytes, and the caller returns them to that share afterwards. Keep waits like
-// Take. If n is more than this share can have, the other share has the reserve. Then this share
-// takes over the reserve at once.
+// Keep takes n bytes for records that are already in memory. Another share of the same shard still
+// holds these bytes, and the caller returns them to that share after Keep. Keep waits like Take,
+// with one exception: if n is more than this share can have, the other share has the reserve, and
+// this share takes over the reserve at once.
 func (s *Share) Keep(ctx context.Context, n int) error {
 	if n > s.Most() {
 		s.TakeExcess(n)
@@ -318,8 +318,8 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant serves a share that requests n bytes, from its own room or else with the reserve. It
-// returns the zero Grant if neither has room.
+// grant serves a share that requests n bytes: from the share's own room, or else with the reserve.
+// It returns the zero Grant if neither has room.
 func (s *Share) grant(n int, open bool) Grant {
 	if n > 0 && s.take(n, n) > 0 {
 		return Grant{Bytes: n}

@@ -62,7 +62,8 @@ func TestADrainIsOfALivingWorker(t *testing.T) {
 	}
 }
 
-// flaky is a store whose Apply fails from call number fails on, before or after it took effect.
+// flaky is a store whose Apply fails from call number fails on. If after is true, Apply applies the
+// actions before it fails.
 type flaky struct {
 	lease.Store
 	calls, fails int

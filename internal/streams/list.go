@@ -50,10 +50,10 @@ var startSeed = maphash.MakeSeed()
 // Open returns the open shards, and the service's time of that state in seconds. The time is zero
 // if the service sent none.
 //
-// Each page of a listing shows the stream at a different time. A shard that is split between two
-// pages is on neither page as open, though its children are. If the shards do not fit on one page,
-// Open therefore lists the shards that were open at the time of the first page. That set no longer
-// changes.
+// Each page of a listing shows the stream at a different time. A shard of a later page may be split
+// after the first page was read. The listing then contains its children, but not the shard itself.
+// If the shards do not fit on one page, Open therefore lists the shards that were open at the time
+// of the first page. That set no longer changes.
 func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
@@ -66,7 +66,8 @@ func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Tim
 	if len(shard.Holes(rangesOf(then.shards))) == 0 {
 		return then.shards, now.date, nil
 	}
-	// The stream was created in the same second.
+	// The timestamp has only seconds. The stream was created within that second, so the listing has
+	// holes.
 	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, everything)
 	return all.shards, now.date, err
 }

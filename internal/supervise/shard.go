@@ -81,7 +81,8 @@ const (
 const (
 	// troubleAfter is how long a problem must last before heartbeats report it.
 	troubleAfter = 10 * time.Second
-	// mostPatience is how often Limits.Stall may double for a shard that stalls repeatedly.
+	// mostPatience is the maximum number of times that Limits.Stall is doubled, for a shard that
+	// stalls repeatedly.
 	mostPatience = 5
 )
 
