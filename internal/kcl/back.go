@@ -11,37 +11,37 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Write is the change of one lease of the KCL.
+// Write is the change of one lease in the KCL's table.
 type Write struct {
 	Lease Lease      // as it is to be; its Counter is the one that was read
 	Was   Checkpoint // zero if the table has no lease
 	From  string     // weir's position, "" if weir has no lease
 	Why   string     // for people, "" if the checkpoint is simply weir's position
-	// New is true if the table has no such lease, Stays if nothing has to be written.
+	// New is true if the table has no such lease. Stays is true if nothing has to be written.
 	New, Stays bool
 }
 
-// Return is a plan of the way back for one stream.
+// Return is the plan that moves one stream back to the KCL.
 type Return struct {
 	Writes []Write // ancestors before descendants
 	Notes  []string
 }
 
-// Back plans the way from weir to the KCL for one stream. The leases come from weir's store. have
-// are the items of the stream in the KCL's table.
+// Back plans the way from weir to the KCL for one stream. leases are the leases in weir's store.
+// have contains the leases of the stream in the KCL's table.
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
-//   - A lease at a time is written as AT_TIMESTAMP, which the KCL reads with the time in its
-//     configuration. So at has to say it: a time that is not later than any of theirs, or the
-//     oldest record for TRIM_HORIZON.
+//   - A lease at a time is written as AT_TIMESTAMP. For such a lease, the KCL uses the time in its
+//     configuration. The argument at must be that time, and not later than the time of any of these
+//     leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
 //   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
 //     at its oldest record, unless a later shard has a lease: then it was finished.
-//   - A lease in the table that no worker ever had is overwritten. One with newer progress is moved
-//     back only if replace is set.
+//   - A lease in the table that no worker ever had is overwritten. A lease with newer progress is
+//     moved back only if replace is set. A sequence number or the end is progress.
 //
-// It returns an error for a position that the KCL cannot store, and for newer progress. In the
-// table, a sequence number or the end is progress.
+// It returns an error for a position that the KCL cannot store. It also returns an error for newer
+// progress, unless replace is set.
 func Back(
 	leases []lease.Lease,
 	s change.Stream,
@@ -127,9 +127,10 @@ func Back(
 	return r, nil
 }
 
-// left returns the shards outside the stream that the KCL gets finished leases for, sorted: those
-// of finished leases, and the parents of merges whose other parent is not finished. At the end of
-// that one the KCL waits until both parents have a lease, or none has.
+// left returns the sorted shards outside the stream for which the KCL gets finished leases. These
+// are the shards of finished leases, and each parent of a merge whose other parent is in the stream
+// and not finished. At the end of that other parent, the KCL waits until both parents have a lease,
+// or neither has one.
 func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	for id, l := range ours {
 		if _, there := graph.Shard(id); !there && l.Finished() {
@@ -153,7 +154,7 @@ func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// checkTimes returns an error if leases are at times that at does not cover.
+// checkTimes returns an error if a lease is at a time and at does not cover that time.
 func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) error {
 	var first *lease.Lease
 	n := 0
@@ -181,7 +182,8 @@ func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) err
 	)
 }
 
-// wantedBack returns the checkpoint of a shard, or false if the KCL gets no lease for it.
+// wantedBack returns the checkpoint of a shard. wanted is false if the KCL gets no lease for the
+// shard.
 func wantedBack(
 	ours map[string]*lease.Lease,
 	graph *shard.Graph,
@@ -221,7 +223,8 @@ func wantedBack(
 	return c, from, "", true, nil
 }
 
-// absentBack decides about a shard of the stream without a lease of weir.
+// absentBack returns the checkpoint of a shard in the stream for which weir has no lease, and the
+// reason for it. The last result is false if the KCL gets no lease for the shard.
 func absentBack(
 	ours map[string]*lease.Lease,
 	graph *shard.Graph,
@@ -242,7 +245,7 @@ func absentBack(
 	return Checkpoint{Value: TrimHorizon}, "no lease there: nothing is skipped", true
 }
 
-// describe sets the facts about the shard.
+// describe sets the parents, the children and the hash range of a lease.
 func describe(l *Lease, of *lease.Lease, graph *shard.Graph) {
 	r := shard.HashRange{}
 	if sh, there := graph.Shard(l.Shard); there {
@@ -261,7 +264,8 @@ func describe(l *Lease, of *lease.Lease, graph *shard.Graph) {
 	}
 }
 
-// childrenOf returns the shards that name a shard as a parent, which may have left the stream.
+// childrenOf returns the shards that name the shard id as a parent. That shard may have left the
+// stream.
 func childrenOf(id string, graph *shard.Graph) (children []string) {
 	for _, child := range graph.Ordered() {
 		if sh, _ := graph.Shard(child); slices.Contains(sh.Parents, id) {
@@ -271,7 +275,8 @@ func childrenOf(id string, graph *shard.Graph) (children []string) {
 	return children
 }
 
-// onto compares a write with the lease that the table has. It returns false for newer progress.
+// onto compares a write with the lease in the table, which may be nil. It returns false if that
+// lease has newer progress.
 func (w *Write) onto(there *Lease) bool {
 	if there == nil {
 		w.New = true
@@ -291,9 +296,9 @@ func (w *Write) onto(there *Lease) bool {
 	}
 }
 
-// Item returns the item of a lease that the table does not have, as a worker of the KCL makes it.
-// It has no owner. It has no entityType, which older versions do not write either: all versions
-// read an item without it as a lease.
+// Item returns the item for a lease that the table does not have yet. The item is as a worker of
+// the KCL makes it, and has no owner. It has no entityType, because older versions do not write
+// that attribute. All versions read an item without entityType as a lease.
 func (w *Write) Item() Item {
 	l := &w.Lease
 	it := Item{
@@ -314,8 +319,8 @@ func (w *Write) Item() Item {
 	return it
 }
 
-// Sets returns the attributes that change in a lease that the table has already, besides the
-// counter. [Removes] has those that are removed.
+// Sets returns the attributes to set in a lease that the table has already, besides the counter.
+// [Removes] lists the attributes to remove.
 func (w *Write) Sets() Item {
 	l := &w.Lease
 	it := Item{
@@ -333,11 +338,11 @@ func (w *Write) Sets() Item {
 	return it
 }
 
-// Removes are the attributes that are removed from a lease that the table has already: its owner,
-// so that a worker takes it at once, and a prepared checkpoint.
+// Removes lists the attributes to remove from a lease that the table has already. They are a
+// prepared checkpoint and the lease's owner. Without an owner, a worker takes the lease at once.
 var Removes = []string{attrOwner, attrHolder, attrPending, attrPendingSub, "pendingCheckpointState"}
 
-// The names of attributes that conditions use.
+// The names of the attributes that conditions of writes use.
 const (
 	KeyAttribute     = attrKey
 	CounterAttribute = attrCounter
@@ -345,8 +350,8 @@ const (
 
 func whole(n int64) Value { return Value{Type: Number, Text: strconv.FormatInt(n, 10)} }
 
-// Unwritten returns how a table differs from a plan, as sentences. A lease that is further on is no
-// difference, because a worker may have begun already.
+// Unwritten returns the differences of a table from a plan, as sentences. A lease with later
+// progress is not a difference, because a worker may have begun already.
 func Unwritten(writes []Write, t Table) []string {
 	have := map[string]*Lease{}
 	for i := range t.Leases {

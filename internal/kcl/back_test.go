@@ -19,7 +19,7 @@ func parse(t *testing.T, s string) shard.Position {
 	return p
 }
 
-// weirLeases returns leases, each as "number position".
+// weirLeases creates leases from texts of the form "number position".
 func weirLeases(t *testing.T, all ...string) (leases []lease.Lease) {
 	t.Helper()
 	for _, text := range all {
@@ -190,7 +190,7 @@ shardId-000000000005: it has a single hash key, and the KCL refuses such a range
 	}
 }
 
-// written returns a table after the writes of a plan.
+// written returns the table after the writes of a plan.
 func written(t *testing.T, r Return, have []Item) Table {
 	t.Helper()
 	items := map[string]Item{}
@@ -218,7 +218,8 @@ func written(t *testing.T, r Return, have []Item) Table {
 	return read(t, all...)
 }
 
-// There and back, and back again, each position stays, in the tables of one stream and of several.
+// Each position is the same after a move from weir to the KCL, back, and to the KCL again. This
+// holds for the table of one stream and for the table of several.
 func TestRoundTrip(t *testing.T) {
 	leases := weirLeases(t, "0 end", "1 end", "2 "+seqA+"+42", "3 end", "4 oldest", "5 "+seqB)
 	for _, stream := range []StreamID{{}, {"123456789012", "orders", 1690000000}} {

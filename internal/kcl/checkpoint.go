@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Checkpoint is a checkpoint of the KCL. The zero value is none.
+// Checkpoint is a checkpoint of the KCL. The zero value means that there is no checkpoint.
 type Checkpoint struct {
 	Value string // a sentinel or a sequence number
 	Sub   int64  // the index of the last user record that is done, 0 for sentinels
 }
 
-// The sentinels.
+// The values of checkpoints that are not sequence numbers. The KCL calls them sentinels.
 const (
 	AtTimestamp = "AT_TIMESTAMP"
 	TrimHorizon = "TRIM_HORIZON"
@@ -23,8 +23,8 @@ const (
 	ShardEnd    = "SHARD_END"
 )
 
-// WholeSub is the sub-sequence number that stands for all user records of an aggregate. No
-// aggregate has as many, and it fits into an int of Java.
+// WholeSub is the sub-sequence number that means all user records of an aggregate. No aggregate has
+// that many records. The number fits into an int of Java.
 const WholeSub = math.MaxInt32
 
 // IsZero reports whether c is the zero Checkpoint.
@@ -66,9 +66,10 @@ func (c Checkpoint) String() string {
 	return c.Value + "/" + strconv.FormatInt(c.Sub, 10)
 }
 
-// checkpoint reads two attributes.
+// checkpoint reads a checkpoint from two attributes.
 func (it Item) checkpoint(key, value, sub string) (c Checkpoint, err error) {
-	// More digits than a sequence number has are an error of shard.Part, which says so.
+	// A value with too many digits for a sequence number is accepted here. shard.After then returns
+	// an error for it.
 	if c.Value, err = it.text(key, value, 1000); err != nil || c.Value == "" {
 		return c, err
 	}
@@ -97,8 +98,8 @@ func (it Item) checkpoint(key, value, sub string) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// Position returns the position from which weir reads on. The sentinels AT_TIMESTAMP and LATEST
-// have none by themselves, and ok is false for them.
+// Position returns the position from which weir continues. For the sentinels AT_TIMESTAMP and
+// LATEST, ok is false, because they need further information.
 func (c Checkpoint) Position() (p shard.Position, ok bool) {
 	switch {
 	case c.Value == TrimHorizon:
@@ -116,8 +117,8 @@ func (c Checkpoint) Position() (p shard.Position, ok bool) {
 	return p, err == nil
 }
 
-// Of returns the checkpoint for a position. The KCL has none for a time and for a position before a
-// record, and ok is false for them.
+// Of returns the checkpoint for a position. For a time, and for a position before a record, ok is
+// false, because the KCL cannot store them.
 func Of(p shard.Position) (c Checkpoint, ok bool) {
 	switch p.Kind() {
 	case shard.First:

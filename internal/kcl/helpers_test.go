@@ -24,7 +24,7 @@ func number(n int64) Value    { return Value{Type: Number, Text: strconv.FormatI
 func texts(s ...string) Value { return Value{Type: Texts, Texts: s} }
 func id(n int) string         { return fmt.Sprintf("shardId-%012d", n) }
 
-// item returns an item as KCL 1 writes it, with the fields of more.
+// item returns an item like the ones that KCL 1 writes, with the fields of more.
 func item(key, checkpoint string, sub int64, more ...Item) Item {
 	it := Item{
 		attrKey: text(
@@ -49,8 +49,8 @@ const (
 	top    = "340282366920938463463374607431768211455"
 )
 
-// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 is
-// separate.
+// family returns a stream in which 0 was split into 1 and 2, and 1 and 3 were merged into 4. Shard
+// 5 has no relatives.
 func family() change.Stream {
 	all := shard.HashRange{End: shard.MaxHashKey}
 	sh := func(n int, closed bool, parents ...string) shard.Shard {

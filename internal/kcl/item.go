@@ -15,7 +15,7 @@ import (
 // Type is the type of an attribute.
 type Type uint8
 
-// The types of attributes that leases have. Other stands for all further ones.
+// The types of attributes that leases have. Other means any further type.
 const (
 	Other Type = iota
 	Text
@@ -35,10 +35,10 @@ type Value struct {
 	Texts []string // of Texts
 }
 
-// Item is an item of the table, by attribute.
+// Item maps the names of an item's attributes to their values.
 type Item map[string]Value
 
-// The attributes of items that count here.
+// The names of the attributes that this package uses.
 const (
 	attrKey        = "leaseKey"
 	attrKind       = "entityType"
@@ -61,14 +61,14 @@ const (
 	attrLeader     = "ownerName"
 )
 
-// Attributes are the names of the attributes that [Read] uses. A reader of the table asks for these
-// only, which bounds the size of an item.
+// Attributes lists the attributes that [Read] uses. A reader of the table requests only these,
+// which limits the size of an item.
 var Attributes = []string{
 	attrKey, attrKind, attrCounter, attrOwner, attrHolder, attrSwitches, attrCheckpoint, attrSub, attrPending,
 	attrPendingSub, attrParents, attrChildren, attrStart, attrEnd, attrStream, attrShard, attrUpdated, attrVersion, attrLeader,
 }
 
-// MaxItems bounds the items of a table.
+// MaxItems is the maximum number of items in a table.
 const MaxItems = 200_000
 
 // Limits on one lease.
@@ -81,11 +81,10 @@ const (
 // Table is the content of a lease table.
 type Table struct {
 	Leases []Lease // sorted by key
-	// Pulses are the items besides leases whose changes prove that a worker runs: the item of the
+	// Pulses are the items that are not leases, but whose changes prove that a worker runs: the
 	// metrics of each worker, and the lock of the leader.
 	Pulses []Pulse
-	// Skipped are the keys of items that are neither leases nor pulses, sorted. They belong to the
-	// coordination of the KCL.
+	// Skipped contains the sorted keys of all other items. The KCL uses them for its coordination.
 	Skipped []string
 }
 
@@ -96,7 +95,7 @@ type Pulse struct {
 	Updated     int64 // Unix seconds by the worker's clock, 0 if the item has no time
 }
 
-// ItemError is about an item that is not as the KCL writes it.
+// ItemError reports an item that differs from the items that the KCL writes.
 type ItemError struct{ Key, Problem, Remedy string }
 
 func (e *ItemError) Error() string {
@@ -108,8 +107,9 @@ const (
 	another = "check the name of the table"
 )
 
-// Read reads the items of a lease table. It returns an [*ItemError] for an item that is not as the
-// KCL writes it, and an error for a table that mixes single-stream and multi-stream leases.
+// Read reads the items of a lease table. It returns an [*ItemError] for an item that differs from
+// the items that the KCL writes, and an error for a table that mixes single-stream and multi-stream
+// leases.
 func Read(items []Item) (Table, error) {
 	if len(items) > MaxItems {
 		return Table{}, fmt.Errorf(
@@ -214,7 +214,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// number returns an attribute that is a whole number from 0 on, or 0 if it is absent.
+// number returns an attribute that is a whole number of at least 0. If the attribute is absent, it
+// returns 0.
 func (it Item) number(key, name string, required bool) (int64, error) {
 	v, there := it[name]
 	switch {
@@ -244,7 +245,7 @@ func (it Item) number(key, name string, required bool) (int64, error) {
 	return n, nil
 }
 
-// names returns a set of shard IDs, sorted.
+// names returns a sorted set of shard IDs.
 func (it Item) names(key, name string) ([]string, error) {
 	v, there := it[name]
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The items are as each version of the KCL writes them.
+// The cases contain items as each version of the KCL writes them.
 func TestReadKnowsEachVersion(t *testing.T) {
 	stream := "123456789012:orders:1690000000"
 	for name, c := range map[string]struct {
@@ -218,7 +218,7 @@ func TestCheckpointsAndPositions(t *testing.T) {
 	}
 }
 
-// Whatever a table contains, reading it ends with leases that can be planned, or with an error.
+// For any content of a table, Read returns an error, or leases that can be planned.
 func FuzzRead(f *testing.F) {
 	stream := "123456789012:orders:1690000000"
 	f.Add(id(0), seqA, "3", "7", "w1", id(1), "", "", "", "0", top, uint16(0))

@@ -16,19 +16,19 @@ type Lease struct {
 	Shard  string
 
 	Counter int64 // increases with each renewal, checkpoint and change of owner
-	// Owner is the worker that has the lease, or gets it if Holder is set. Holder is the worker
-	// that still has it, during a handoff only.
+	// Owner is the worker that has the lease. During a handoff, Holder is the worker that still has
+	// the lease, and Owner is the worker that gets it. Otherwise Holder is "".
 	Owner, Holder string
 	Switches      int64
 
 	At Checkpoint
-	// Pending is a checkpoint that was prepared and not committed, zero if there is none.
+	// Pending is a checkpoint that was prepared but not committed. It is zero if there is none.
 	Pending           Checkpoint
 	Parents, Children []string
 	Range             *shard.HashRange // nil if the item does not have it
 }
 
-// Worker returns the worker that reads the shard, "" for none.
+// Worker returns the worker that reads the shard, or "" if no worker does.
 func (l *Lease) Worker() string {
 	if l.Holder != "" {
 		return l.Holder
@@ -72,8 +72,8 @@ func readLease(it Item, key string) (l Lease, err error) {
 	return l, err
 }
 
-// splitKey returns the stream and the shard of a lease. In the table of several streams the key has
-// both, and attributes repeat them.
+// splitKey returns the stream and the shard of a lease. In the table of several streams, the key
+// contains both of them, and attributes repeat them.
 func splitKey(it Item, key string) (id StreamID, shardID string, err error) {
 	stream, err := it.text(key, attrStream, maxOwner)
 	if err != nil {
@@ -127,7 +127,7 @@ func splitKey(it Item, key string) (id StreamID, shardID string, err error) {
 	return id, key[last+1:], nil
 }
 
-// StreamID identifies a stream in the table of several streams. The zero value stands for the only
+// StreamID identifies a stream in the table of several streams. The zero value means the only
 // stream of a table.
 type StreamID struct {
 	Account, Name string
@@ -153,7 +153,7 @@ func (id StreamID) Key(shardID string) string {
 	return id.String() + ":" + shardID
 }
 
-// ParseStreamID reads the form that the KCL stores.
+// ParseStreamID parses the form that the KCL stores.
 func ParseStreamID(s string) (StreamID, error) {
 	parts := strings.Split(s, ":")
 	digits := func(s string) bool {

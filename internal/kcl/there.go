@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Starts says where leases begin whose checkpoint does not say it.
+// Starts contains the positions for leases whose checkpoint does not contain a position.
 type Starts struct {
 	AtTimestamp shard.Position // of leases at AT_TIMESTAMP; zero if it is not known
 	Latest      shard.Position // of leases at LATEST
@@ -21,16 +21,16 @@ type Starts struct {
 	LatestGiven bool
 }
 
-// Plan is the leases that an application of weir gets for one stream, and everything about them
-// that an operator should read.
+// Plan contains the leases that an application of weir gets for one stream. Notes are the sentences
+// that an operator should read about them.
 type Plan struct {
 	Leases []change.Wanted // ancestors before descendants
 	Notes  []string
 }
 
-// Select returns the leases of one stream of the table. The name chooses among several streams. It
-// is a name, or the KCL's form account:name:epoch. It returns an error if the table has no such
-// stream, or several of the same name.
+// Select returns the leases of one stream of the table. If the table has several streams, name
+// selects one of them: it is a name, or the KCL's form account:name:epoch. Select returns an error
+// if the table has no such stream, or several with the same name.
 func Select(t Table, name string) ([]Lease, error) {
 	if len(t.Leases) > 0 && t.Leases[0].Stream.IsZero() {
 		return t.Leases, nil
@@ -61,8 +61,8 @@ func Select(t Table, name string) ([]Lease, error) {
 	return found, nil
 }
 
-// StreamsOf returns the streams of a table in the KCL's form, sorted. It is empty for the table of
-// a single stream.
+// StreamsOf returns the sorted streams of a table in the KCL's form. For the table of a single
+// stream it returns nil.
 func StreamsOf(t Table) []string {
 	var names []string
 	for _, l := range t.Leases {
@@ -113,8 +113,8 @@ func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 	return p, nil
 }
 
-// checkThere returns an error if the leases are not of this stream, or if it is not known where one
-// begins.
+// checkThere returns an error if the leases do not belong to this stream, or if the time for a
+// lease at AT_TIMESTAMP is unknown.
 func checkThere(leases []Lease, name string, graph *shard.Graph, starts Starts) error {
 	known := 0
 	var timeless []string
@@ -150,7 +150,8 @@ func (p *Plan) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// noteThere adds the notes about leases whose records are lost, skipped, or read in another order.
+// noteThere adds notes about records that are lost or skipped, about dropped checkpoints, and about
+// shards that weir reads in another order.
 func (p *Plan) noteThere(graph *shard.Graph, have map[string]*Lease, starts Starts) {
 	latest := 0
 	for _, id := range slices.Sorted(maps.Keys(have)) {
@@ -194,7 +195,7 @@ func areAt(ids []string) string {
 	return fmt.Sprintf("%d leases, such as %s, are", len(ids), ids[0])
 }
 
-// begin returns where the shard of a lease begins.
+// begin returns the position at which the shard of a lease begins.
 func begin(l *Lease, starts Starts) (shard.Position, string, error) {
 	if p, ok := l.At.Position(); ok {
 		return p, "", nil
@@ -215,7 +216,7 @@ func begin(l *Lease, starts Starts) (shard.Position, string, error) {
 	}
 }
 
-// withoutLease returns where a shard begins that has no lease in the table.
+// withoutLease returns the position at which a shard begins if the table has no lease of the shard.
 func withoutLease(graph *shard.Graph, have map[string]*Lease, id string) (shard.Position, string) {
 	seen := map[string]bool{}
 	next := slices.Clone(graph.Children(id))
@@ -239,7 +240,7 @@ func withoutLease(graph *shard.Graph, have map[string]*Lease, id string) (shard.
 	return shard.Oldest, "no lease there: nothing is skipped"
 }
 
-// short returns the part of a shard's ID that differs.
+// short returns the ID of a shard without the prefix that all IDs share.
 func short(id string) string {
 	number, found := strings.CutPrefix(id, "shardId-")
 	if !found {
@@ -248,8 +249,8 @@ func short(id string) string {
 	return cmp.Or(strings.TrimLeft(number, "0"), "0")
 }
 
-// Differences returns how a view differs from the leases that a plan wanted, as sentences. A lease
-// that is further on is no difference, because a worker may have begun already.
+// Differences returns the differences of a view from the leases of a plan, as sentences. A lease
+// with later progress is not a difference, because a worker may have begun already.
 func Differences(want []change.Wanted, v lease.View) []string {
 	have := map[lease.Key]*lease.Lease{}
 	for i := range v.Leases {
@@ -272,22 +273,22 @@ func Differences(want []change.Wanted, v lease.View) []string {
 	return found
 }
 
-// Seen is what the stream has at the checkpoint of a lease.
+// Seen describes what the stream contains at the checkpoint of a lease.
 type Seen struct {
-	// Records is how many user records the record of the checkpoint contains: 1 for a plain one,
-	// and 0 if the stream does not have it any more.
+	// Records is the number of user records in the record at the checkpoint. It is 1 for a record
+	// that is no aggregate, and 0 if the stream no longer has the record.
 	Records int
 	// Expired is true if the oldest record of the shard came after the checkpoint.
 	Expired bool
-	// Refused is the service's reason for not knowing the sequence number, Failed the reason why
+	// Refused is the service's reason for refusing the sequence number. Failed is the reason why
 	// the stream could not be read.
 	Refused, Failed string
 }
 
-// Settle compares a plan with the stream. A position inside a record becomes the position after it
-// if all its user records are done, which the table alone does not say. Records that have expired
-// and shards that could not be read become notes. It returns an error for a sequence number that
-// the service does not know.
+// Settle compares a plan with the stream. If all user records of a record are done, a position
+// inside the record becomes the position after it; the table alone does not show this. Records that
+// have expired and shards that could not be read become notes. Settle returns an error for a
+// sequence number that the service does not know.
 func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
 	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
 	for i := range settled.Leases {

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// DefaultFailover is the failover time of the KCL if its configuration says nothing else.
+// DefaultFailover is the default failover time in the configuration of the KCL.
 const DefaultFailover = 10 * time.Second
 
-// Heartbeats of items that are not leases: a worker of KCL 3 updates its metrics at this interval.
-// Metrics that are older than the second time count for nothing until they change.
+// A worker of KCL 3 updates its metrics in the table once per metricsInterval. Metrics that are
+// older than metricsOld prove nothing until they change.
 const (
 	metricsInterval = 30 * time.Second
 	metricsOld      = 90 * time.Second
 )
 
-// Watch finds out from looks at a table whether workers of the KCL run. A worker that runs renews
-// each of its leases three times within the failover time. A worker of KCL 3 without leases updates
-// its metrics. No clock of a worker is compared with another one, except to leave out metrics that
-// are old.
+// Watch compares several reads of a table to find out whether workers of the KCL run. A running
+// worker renews each of its leases three times within the failover time. A worker of KCL 3 without
+// leases updates its metrics. Watch compares the clock of a worker with its own only to ignore old
+// metrics.
 type Watch struct {
 	window time.Duration
 	first  time.Time
 	leases map[string]*observed
 	pulses map[string]*observed
 	last   time.Time
-	// vanished is when a lease was last found missing.
+	// vanished is the time of the last look that missed a lease of an earlier look.
 	vanished time.Time
 }
 
@@ -44,8 +44,9 @@ type observed struct {
 	fresh  bool   // the first look showed metrics that were not old
 }
 
-// NewWatch returns a Watch for workers with this failover time. Leases count as abandoned when
-// they were still for that time and a margin of a fifth, at least a second.
+// NewWatch returns a Watch for workers with this failover time. A lease counts as abandoned if it
+// has not changed for that time and a margin. The margin is a fifth of the time, but at least a
+// second.
 func NewWatch(failover time.Duration) *Watch {
 	return &Watch{
 		window: failover + max(failover/5, time.Second),
@@ -53,11 +54,11 @@ func NewWatch(failover time.Duration) *Watch {
 	}
 }
 
-// Window returns for how long leases have to be still.
+// Window returns how long a lease must be unchanged until it counts as abandoned.
 func (w *Watch) Window() time.Duration { return w.window }
 
-// See adds a look. The time is when the look began, so that a slow read never makes an item look
-// still for longer than it was.
+// See adds a look. now must be the time at which the look began. Otherwise a slow read would make
+// an item look unchanged for longer than it was.
 func (w *Watch) See(now time.Time, t Table) {
 	begun := !w.first.IsZero()
 	if !begun {
@@ -87,7 +88,7 @@ func (w *Watch) See(now time.Time, t Table) {
 	}
 }
 
-// see notes the state of one item.
+// see records the state of one item.
 func see(all map[string]*observed, key, worker, state string, now time.Time, begun bool) *observed {
 	o := all[key]
 	switch {
@@ -101,14 +102,14 @@ func see(all map[string]*observed, key, worker, state string, now time.Time, beg
 	return o
 }
 
-// Running is a worker that was seen to run.
+// Running is a worker that a Watch has seen running.
 type Running struct {
 	Worker string
 	Leases int    // that it changed during the watch
 	Lease  string // the key of one of them
 }
 
-// Running returns the workers that changed an item within the last window, sorted.
+// Running returns the workers that changed an item within the last window, sorted by name.
 func (w *Watch) Running() []Running {
 	found := map[string]*Running{}
 	note := func(key string, o *observed, window time.Duration, lease bool) {
@@ -144,8 +145,9 @@ func (w *Watch) Running() []Running {
 	return all
 }
 
-// Left returns how long everything still has to be still before the workers count as stopped. It
-// is 0 when they do. One look alone proves it only if no lease has an owner and no metrics are new.
+// Left returns how long all items must still remain unchanged until the workers count as stopped.
+// The result 0 means that they have stopped. A single look proves this only if no lease has an
+// owner and no metrics are recent.
 func (w *Watch) Left() time.Duration {
 	if w.first.IsZero() {
 		return w.window
@@ -167,8 +169,8 @@ func (w *Watch) Left() time.Duration {
 	return max(left, 0)
 }
 
-// Changed reports whether a look differs from the last one in the leases, for a check right before
-// a write. It names one change.
+// Changed reports whether the leases in a table differ from those of the last look. It names one
+// change. Use it for a check right before a write.
 func (w *Watch) Changed(t Table) (what string, changed bool) {
 	there := map[string]bool{}
 	for i := range t.Leases {
@@ -188,7 +190,7 @@ func (w *Watch) Changed(t Table) (what string, changed bool) {
 	return "", false
 }
 
-// RunningText names workers for people.
+// RunningText returns a list of workers for users.
 func RunningText(running []Running) string {
 	const most = 5
 	var names []string

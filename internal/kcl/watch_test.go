@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A look of a table: each lease is "shard counter owner", with "owner>holder" in a handoff.
+// look returns a table. Each lease is "shard counter owner", with "owner>holder" in a handoff.
 func look(t *testing.T, leases ...string) Table {
 	t.Helper()
 	var table Table

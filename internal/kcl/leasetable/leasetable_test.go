@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// Every type of attribute that DynamoDB has is translated, and an item comes back as it was.
+// Item translates every type of attribute that DynamoDB has. An item that is translated and
+// translated back is unchanged.
 func TestItems(t *testing.T) {
 	it := Item(map[string]types.AttributeValue{
 		"s": &types.AttributeValueMemberS{

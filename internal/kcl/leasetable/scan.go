@@ -1,5 +1,5 @@
-// Package leasetable reads and writes the KCL's lease table in DynamoDB. It is the edge of package
-// kcl: it translates attributes, makes calls, and decides nothing.
+// Package leasetable reads and writes the KCL's lease table in DynamoDB, for package kcl. It
+// translates attributes and makes calls, but makes no decisions.
 package leasetable
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/kcl"
 )
 
-// Scan reads a whole lease table, consistently and only the attributes that count. An error that
-// is not the service's is about an item.
+// Scan reads a whole lease table with consistent reads. It requests only the attributes in
+// [kcl.Attributes]. An error that does not come from the service is about an item.
 func Scan(ctx context.Context, client *dynamodb.Client, table string) (kcl.Table, error) {
 	in := &dynamodb.ScanInput{
 		TableName:                &table,

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/kcl"
 )
 
-// Write carries out one write. It returns false if the lease has changed since it was read: another
-// one was made, or its counter has moved.
+// Write carries out one write. It returns false if the lease has changed since it was read: the
+// lease was created meanwhile, or its counter is different.
 func Write(ctx context.Context, client *dynamodb.Client, table string, w kcl.Write) (bool, error) {
 	if w.Stays {
 		return true, nil
@@ -83,11 +83,11 @@ func attributes(it kcl.Item) map[string]types.AttributeValue {
 	return out
 }
 
-// createBound is how long a new table may take, as in the KCL.
+// createBound is the time limit for a new table to become active. The KCL has the same limit.
 const createBound = 10 * time.Minute
 
-// Create makes the table as the KCL does, with on-demand billing, and waits until it is active. A
-// table that exists already is not an error.
+// Create creates the table like the KCL does, with on-demand billing, and waits until it is active.
+// A table that exists already is not an error.
 func Create(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: &table,
