@@ -58,10 +58,10 @@ type shardKey struct{ stream, shard string }
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 
-// New returns metrics for a consumer with the given options. It wraps options.Events, and calls
-// functions that are already set after its own. Call New before [weir.New], and [Metrics.Watch]
-// after it. The error names an invalid field of Config, or says that Options.App cannot be the
-// namespace.
+// New returns metrics for a consumer with the given options. It wraps options.Events: for each
+// event, the metrics are updated first, and then the function that was set before is called. Call
+// New before [weir.New], and [Metrics.Watch] after it. The error names an invalid field of Config,
+// or says that Options.App cannot be the namespace.
 func New(options *weir.Options, c Config) (*Metrics, error) {
 	m := &Metrics{
 		namespace: c.Namespace, worker: options.Worker, every: c.Every, byShard: c.ByShard,

@@ -90,7 +90,8 @@ func (m *Metrics) processed(key shardKey, c *counts) line {
 			l.metrics = append(l.metrics, metric{d.name, "Milliseconds", d.of.values()})
 		}
 	}
-	// A metric that is left out costs nothing, and an alarm can treat it as not breaching.
+	// A metric whose count is 0 is left out. It then costs nothing, and an alarm can treat it as
+	// not breaching.
 	for _, n := range []struct {
 		name string
 		of   int

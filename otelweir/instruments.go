@@ -6,8 +6,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// durations contains the bucket bounds in seconds that the messaging conventions recommend, and two
-// more for slow handlers.
+// durations contains the bucket bounds of histograms in seconds. They are the bounds that the
+// messaging conventions recommend, and two larger ones for slow handlers.
 var durations = metric.WithExplicitBucketBoundaries(
 	0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
 

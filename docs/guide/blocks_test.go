@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// pages are the pages whose Go blocks are files, with the folder of each in the module of the test.
+// pages maps each page whose Go blocks are files to the page's folder in the module of the test.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob("*.md")

@@ -128,7 +128,7 @@ func (l *logging) read(at string, f *ast.FuncDecl) {
 	})
 }
 
-// constants adds the constants that say what follows a failure.
+// constants adds the messages in constants that describe the consequence of a failure.
 func (l *logging) constants(d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		if s, is := s.(*ast.ValueSpec); is && d.Tok == token.CONST && len(s.Values) == 1 && strings.HasPrefix(s.Names[0].Name, "failed") {

@@ -111,7 +111,7 @@ func TestPurchasesArePublished(t *testing.T) {
 			t.Errorf("the outbox let go of %v", done)
 		}
 
-		// Of a call that is refused, each record says so.
+		// If a call is refused, the error of each of its records contains the reason.
 		srv.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
 			return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException"}}
 		})
@@ -144,7 +144,7 @@ func TestPurchasesArePublished(t *testing.T) {
 	})
 }
 
-// A deadline for Close says what it left.
+// If Close reaches its deadline, its error contains the number of records that are left.
 func TestClosingInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

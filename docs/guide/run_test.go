@@ -76,7 +76,7 @@ func TestThePagesRun(t *testing.T) {
 		}
 		worker.stop()
 		slices.Sort(got)
-		// the output on the page
+		// This is the output that the page shows.
 		want := []string{
 			`shardId-000000000002 HNL {"origin":"HNL","flight":"HA12"}`,
 			`shardId-000000000003 ATL {"origin":"ATL","flight":"DL1572"}`,

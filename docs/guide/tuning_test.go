@@ -46,7 +46,7 @@ func TestTunedOptionsAreTaken(t *testing.T) {
 	})
 }
 
-// The page's claim about IdleInterval: a record waits at most for it, plus the call.
+// The page claims about IdleInterval: a record waits for at most one interval and the call.
 func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 	for _, idle := range []time.Duration{200 * time.Millisecond, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 	}
 }
 
-// The page's claim about a store outage: a third of FailoverAfter stops no handler.
+// The page claims: a store outage of a third of FailoverAfter stops no handler.
 func TestAStoreThatIsAwayForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

@@ -130,7 +130,8 @@ func receiverOf(d *ast.FuncDecl) string {
 	}
 }
 
-// exportedOf returns the number of exported names in a declaration, without fields and methods.
+// exportedOf returns the number of exported names in a declaration. It does not count fields and
+// methods.
 func exportedOf(s ast.Spec) (n int) {
 	switch s := s.(type) {
 	case *ast.TypeSpec:
