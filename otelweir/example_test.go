@@ -89,8 +89,8 @@ func Example() {
 	// weir.handled.bytes 94
 }
 
-// ofEnvelope finds the trace context of payloads that begin with a line of headers. No built-in
-// carrier supports this format.
+// ofEnvelope finds the trace context of payloads that begin with a line of headers, a format
+// without a built-in carrier.
 func ofEnvelope(r weir.Record) propagation.TextMapCarrier {
 	head, _, _ := strings.Cut(string(r.Data[:min(len(r.Data), 200)]), "\n")
 	parent, is := strings.CutPrefix(head, "traceparent: ")

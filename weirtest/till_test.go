@@ -54,8 +54,8 @@ func (t *till) putAside(r weir.Record) {
 	t.aside = append(t.aside, string(r.Data))
 }
 
-// orders returns the IDs of a customer's charged orders, in the order in which they were charged.
-// If customer is "", it returns the orders of all customers.
+// orders returns the IDs of a customer's charged orders, or of all customers if customer is "", in
+// the order in which they were charged.
 func (t *till) orders(customer string) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
