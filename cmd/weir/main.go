@@ -21,9 +21,9 @@ import (
 )
 
 func main() {
-	// Catch the signal, but do not ignore it. A write to a closed standard output then fails with
-	// EPIPE, so a worker can stop gracefully. Commands that weir starts still have the default
-	// behaviour.
+	// Catch SIGPIPE. A write to a closed standard output then fails with EPIPE, so a worker can
+	// stop gracefully. Do not ignore the signal: the commands that weir starts would then ignore it
+	// too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	// net/http writes invalid answers of a server to the standard logger. It also returns an error,

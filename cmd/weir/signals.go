@@ -8,8 +8,8 @@ import (
 
 // sameRequest is the time after the first signal during which further signals count as the same
 // request to stop. A process often receives one request several times. timeout(1) signals its child
-// and then the child's process group. A terminal signals a group whose leader forwards the signal.
-// npm and process managers do the same.
+// and then the child's process group. On Ctrl-C, a terminal signals all processes of a group, and a
+// parent in the group may also forward the signal to its child. npm and process managers do this.
 const sameRequest = time.Second
 
 // heedSignals calls stop at the first signal, and ignores signals during the next second. At the

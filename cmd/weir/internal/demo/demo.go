@@ -36,7 +36,8 @@ type Options struct {
 	FanOut   bool          // the workers read by fan-out, not by polling
 	Keep     bool          // keep the directory with the journals
 
-	// Command starts a worker process. The demo appends a Worker in JSON to it.
+	// Command is the command line of a worker process. The demo appends an argument: a Worker as
+	// JSON.
 	Command []string
 
 	Beat, Failover time.Duration // times of the workers; 0 means weir's default

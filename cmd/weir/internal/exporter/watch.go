@@ -34,7 +34,7 @@ type watcher struct {
 	denied     bool      // the log already says that lags are unknown
 }
 
-// watchedApp is what is known about an application. watcher.mu guards all fields except name.
+// watchedApp contains the observations of an application. watcher.mu guards all fields except name.
 type watchedApp struct {
 	name      string
 	err       error     // of the last look at the store

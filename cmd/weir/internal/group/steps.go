@@ -30,7 +30,8 @@ func carryOut(ctx context.Context, t cli.Terminal, store stores.Store, app strin
 	return outcome{out}
 }
 
-// failure returns the error for steps that were not completed, or nil. what names the whole change.
+// failure returns the error for steps that were not completed, or nil. In the error, what is the
+// word for the whole change.
 func (o *outcome) failure(what string) error {
 	switch {
 	case o.Left == 0:

@@ -129,8 +129,8 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 			return fmt.Errorf("stream %s: %w", s.name, err)
 		}
 	}
-	// The streams of --stream must exist before the address is printed. So the delay is set only
-	// now.
+	// The streams of --stream must be usable before the address is printed. A state delay would
+	// make them usable later, so set the delay only now.
 	server.SetStateDelay(o.stateDelay)
 	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
 		return err

@@ -26,7 +26,7 @@ type Entry struct {
 // Size returns the number of bytes for which the service counts the entry.
 func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
 
-// Options say how a [Sender] sends. Client and Stream are required.
+// Options configures a [Sender]. Client and Stream are required.
 type Options struct {
 	Client *kinesis.Client
 	Stream string // name or ARN

@@ -27,7 +27,7 @@ func refuseEach(code string) kinesistest.Fault {
 	return kinesistest.Fault{PartialFailure: func(int) string { return code }}
 }
 
-// send puts n entries, with one of the keys each, and closes the Sender.
+// send puts n entries, each with one of the keys, and closes the Sender.
 func send(t *testing.T, o Options, n int, keys ...string) (Summary, error) {
 	t.Helper()
 	s, err := NewSender(o)

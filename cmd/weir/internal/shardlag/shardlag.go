@@ -38,8 +38,8 @@ type Lag struct {
 // once, because all readers of a shard share five reads a second.
 const atOnce = 16
 
-// Ask queries the lag of every unfinished lease of a stream, some at a time. An empty stream means
-// all streams.
+// Ask queries the lag of every unfinished lease of a stream, a limited number at the same time. An
+// empty stream means all streams.
 func Ask(ctx context.Context, t cli.Terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]Lag {
 	var (
 		mu    sync.Mutex
@@ -136,7 +136,7 @@ func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	return l
 }
 
-// Historian is a store that can be asked for history.
+// Historian is a store that may return the history of an application.
 type Historian interface {
 	RecentHistory(ctx context.Context, app string, since int64) ([]lease.HistoryChunk, error)
 }

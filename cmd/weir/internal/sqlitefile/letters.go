@@ -45,7 +45,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 	if err != nil {
 		return nil, err
 	}
-	// Workers and users who retry letters may write at the same time.
+	// Workers and users who retry letters may write at the same time, so wait for their locks.
 	db, err := sql.Open("sqlite", name+"&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)
