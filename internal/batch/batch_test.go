@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// records returns records with the given sizes of data. Their names are their indexes.
+// records returns records with the given sizes of data. The data of each record is its number, from
+// 1 on, followed by spaces.
 func records(sizes ...int) (all []source.Record) {
 	for i, n := range sizes {
 		all = append(all, source.Record{SequenceNumber: strconv.Itoa(i + 1), Done: shard.Whole, Data: []byte(fmt.Sprintf("%-*d", n, i+1))})

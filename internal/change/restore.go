@@ -47,8 +47,8 @@ func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	return steps, nil
 }
 
-// overwrite moves a lease to the position of another lease with the same key. If its epoch is
-// lower, it replaces the lease.
+// overwrite moves the lease there to the position of l, which has the same key. A move increases
+// the epoch by 1. If that is still less than the epoch of l, l then replaces the lease.
 func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
 	epoch := there.Epoch + 1
 	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}

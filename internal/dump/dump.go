@@ -158,8 +158,8 @@ func Read(r io.Reader) (File, error) {
 
 func parseHeader(text []byte) (header, error) {
 	var h header
-	// This is not strict, because a later version may have unknown fields and must not be mistaken
-	// for another kind of file.
+	// Accept unknown fields here. A dump of a later version may have them. The error for such a
+	// dump must be about its version, and not say that the file is of another kind.
 	if err := json.Unmarshal(text, &h); err != nil || h.Weir != kind {
 		return h, errors.New(`it is not what "weir group export" writes: the first line is not {"weir":"progress",…}`)
 	}

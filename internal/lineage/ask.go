@@ -1,6 +1,7 @@
-// Package lineage decides where a shard of a sink begins. It also finds ancestors that must be read
-// again first, because the sink is behind in them. It looks up leases, first sequence numbers and
-// the sink's positions once for all shards of a worker that begin at the same time.
+// Package lineage decides at which position reading of a shard begins if the application has a
+// sink. It also finds ancestors that must be read again first, because the sink is behind in them.
+// It looks up leases, first sequence numbers and the sink's positions once for all shards of a
+// worker that begin at the same time.
 package lineage
 
 import (

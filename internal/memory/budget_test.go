@@ -90,8 +90,8 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 	})
 }
 
-// A handler that hangs with a record that exceeds the budget does not block such records of all
-// other shards. Memory limits the number of such hanging handlers.
+// A handler hangs with a record that exceeds the budget. Other shards can still get such records.
+// How many such handlers may hang depends on the memory that their records use.
 func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(8 * mib)

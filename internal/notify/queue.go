@@ -19,8 +19,8 @@ const (
 	// Important calls are only dropped if there are four times as many calls as the queue has room
 	// for.
 	Important
-	// State calls replace a waiting call with the same key, and are never dropped. The latest state
-	// therefore always arrives. As long as there is room, every call arrives.
+	// State calls are never dropped. If the queue is full, a State call replaces a waiting call
+	// with the same key. The latest state therefore always arrives.
 	State
 )
 

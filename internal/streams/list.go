@@ -127,8 +127,9 @@ func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
 			start, s.Name, all.date.UTC().Format(time.RFC3339))
 	}
-	// Return every shard, including closed ones. Only reading shows whether a closed shard ended
-	// before the start time. That is cheaper than a wrong guess.
+	// Return every shard, including closed ones. Only a read shows whether a closed shard ended
+	// before the start time. Reading such a shard for nothing is cheaper than skipping records
+	// because of a wrong guess.
 	return Listing{Shards: all.shards, Begin: beginAt(all.shards, start)}, all.starts, nil
 }
 

@@ -99,7 +99,8 @@ type answers func(*http.Request) *http.Response
 
 func (a answers) Do(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-// A truncated listing would look as if shards were gone.
+// If a listing does not end, list must return an error. A truncated listing would look as if shards
+// were gone.
 func TestAListingThatDoesNotEndIsNone(t *testing.T) {
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", Credentials: aws.AnonymousCredentials{},
