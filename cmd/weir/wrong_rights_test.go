@@ -22,7 +22,8 @@ func TestWrongInputsWithoutRights(t *testing.T) {
 	p := newWrongPlace(t)
 	command := p.command()
 	if os.Geteuid() == 0 {
-		// Other users cannot enter the directory of a test, so use another one.
+		// Other users cannot enter the temporary directory of a test, so create a directory
+		// elsewhere.
 		dir, err := os.MkdirTemp("", "weir-rights-") //nolint:usetesting // see above
 		if err != nil {
 			t.Fatal(err)

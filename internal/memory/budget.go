@@ -52,7 +52,8 @@ type Budget struct {
 const OverKept = 5 * time.Second
 
 const (
-	// commonMost limits the bytes of one shard in the common half. It is two windows and some room.
+	// commonMost limits the bytes of one shard in the common half. It has room for two windows of
+	// an answer (512 KiB each), and more.
 	commonMost = 2 << 20
 	// largestPage is the assumed size of a page of unknown size that is read with the reserve. It
 	// is the size of the largest record in Kinesis.
