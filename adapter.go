@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// adapter is the user's code as the engine sees it, for one run: it translates between the types of
-// this package and those of the engine. No panic of the user's code passes it.
+// adapter gives the engine access to the user's code during one run. It translates between the
+// types of this package and those of the engine. It turns panics of the user's code into errors.
 type adapter struct {
 	*Consumer
 	handler Handler        // of all shards; nil if shards is set
@@ -31,7 +31,7 @@ type adapter struct {
 
 var _ run.User = (*adapter)(nil)
 
-// config returns what the engine needs of the options.
+// config returns the options in the engine's form.
 func (c *Consumer) config(shards *ShardHandlers) run.Config {
 	o := &c.opts
 	of := shardrun.Config{
@@ -84,7 +84,8 @@ func (a *adapter) Open(ctx context.Context, t *group.Term, from Position) (shard
 	return &shardHandler{adapter: a, handle: made.Handle, close: made.Close}, nil
 }
 
-// startPull starts the function of a term, which wakes the term's loop when it has returned.
+// startPull starts ShardHandlers.Pull for a term. The loop of the term is woken when the function
+// has returned.
 func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shardHandler {
 	p := pull.Start(func(p *puller) error {
 		return contained("ShardHandlers.Pull", func() error { return a.shards.Pull(ctx, &Shard{term, p, t}) })

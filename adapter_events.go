@@ -12,10 +12,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// stateKey identifies a state. Of the waiting changes with the same stateKey the latest counts.
+// stateKey identifies a state. If the queue is full, a change replaces a waiting change with the
+// same stateKey.
 type stateKey struct{ kind, stream, shard string }
 
-// event is a pointer to what a hook of [Events] gets.
+// event is a pointer to the argument of a hook of [Events].
 type event[E any] interface {
 	*E
 	// stamp sets the time of the event. It returns the stateKey of a change of state, and the zero

@@ -29,8 +29,8 @@ type Consumer struct {
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
-// I/O. The error names all problems at once, also what the options need and the store cannot do;
-// see [lease.Abilities].
+// I/O. The error names all problems at once. One of them may be that the options need an ability
+// that the store lacks; see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
 	return newConsumer(client, store, opts, guarded.Features)
 }
@@ -59,8 +59,8 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	}, nil
 }
 
-// poisonVariable in the environment has reused buffers filled with nonsense once they are released;
-// see Options.ReuseBuffers.
+// poisonVariable is the environment variable that makes weir fill reused buffers with nonsense once
+// they are released; see Options.ReuseBuffers.
 const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards assigned to this worker, until ctx ends, the
@@ -94,7 +94,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) er
 	return c.newRun(ctx, h, shards).Run(ctx)
 }
 
-// newRun returns a run that nothing was started for.
+// newRun returns a run and starts nothing.
 func (c *Consumer) newRun(ctx context.Context, h Handler, shards *ShardHandlers) *run.Run {
 	a := &adapter{Consumer: c, handler: h, shards: shards}
 	a.run = run.New(ctx, c.config(shards), a, &c.runs, &c.counted)

@@ -10,7 +10,8 @@ import (
 // Counts are the counters of a [Consumer] since it was made. They are exact, even if [Events] are
 // dropped.
 type Counts struct {
-	// that brought records or the end of a shard, or a part of a large answer
+	// Reads is the number of answers that had records or the end of a shard. Each part of a large
+	// answer counts as one.
 	Reads           uint64
 	RecordsRead     uint64 // an aggregate counts as one
 	BytesRead       uint64 // of data and keys
@@ -36,7 +37,7 @@ type Counts struct {
 	EventsPanicked  uint64
 }
 
-// countsField has for each counter the index of its field in Counts.
+// countsField contains, for each counter, the index of its field in Counts.
 var countsField = func() (indexes []int) {
 	from, to := reflect.TypeFor[shardrun.Counters](), reflect.TypeFor[Counts]()
 	for i := range from.NumField() {

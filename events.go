@@ -17,8 +17,8 @@ import (
 // events are dropped, except changes of state: [LeaseTaken], [LeaseEnded], [Leading],
 // [ReadingChanged], [Stalled], [Suspected], [StoreFailed] and [PositionExpired]. Of these, the
 // latest of each kind and shard always arrives, and replaces an earlier one that is still waiting.
-// [Consumer.Counts] has exact numbers, and how many events were dropped or replaced. The log says
-// when that begins.
+// [Consumer.Counts] has exact numbers, and how many events were dropped or replaced. A log line
+// reports when the dropping begins.
 //
 // ctx has the values of Run's context. It ends when Run returns. A panic is logged. If a function
 // has not returned 5 s after everything else has ended, Run returns without it; see [ErrAbandoned].
@@ -76,8 +76,9 @@ type Events struct {
 	Leading func(context.Context, Leading)
 }
 
-// Then returns Events whose functions call those of e, then those of second, even if the one of e
-// panics. With it, metrics and the program's own functions can observe the same consumer.
+// Then returns Events in which each function calls the function of e and then the function of
+// second, even if the function of e panics. With it, metrics and the program's own functions can
+// observe the same consumer.
 func (e Events) Then(second Events) Events {
 	return Events{
 		LeaseTaken:      then(e.LeaseTaken, second.LeaseTaken),
@@ -155,8 +156,8 @@ type Unpacked struct {
 	Damaged       int // records that looked like aggregates but were not, delivered unchanged
 }
 
-// Filtered is the argument of [Events].Filtered. It describes one page, or the part of it that was
-// started.
+// Filtered is the argument of [Events].Filtered. It describes one page, or only the beginning of
+// the page if the term ended before the rest was filtered.
 type Filtered struct {
 	Time          time.Time // when it happened
 	Stream, Shard string

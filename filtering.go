@@ -54,7 +54,7 @@ func (f *Filter) check(bad func(option, format string, args ...any)) {
 	}
 }
 
-// match asks the user's code. A panic of it is an error.
+// match calls By.Match. If Match panics, match returns the panic as an error.
 func (f *Filter) match(r *source.Record) (matches, isJSON bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -34,13 +34,15 @@ type GiveUp struct {
 	// attempts. weir always bisects a batch that fails with [Reject].
 	Bisect bool
 	// Patience protects records in an outage of something that the handler needs, such as a
-	// database. weir does not give a record up within this time after its first failure if this
-	// worker has handled no other record between the record's last two failures. Defaults to 2 min,
-	// at most 24 h; a negative value is no protection. Patience does not apply to rejected records.
+	// database. Until this time has passed since a record's first failure, weir gives the record up
+	// only if this worker has handled another record between the record's last two failures.
+	// Defaults to 2 min, at most 24 h; a negative value is no protection. Patience does not apply
+	// to rejected records.
 	Patience time.Duration
 	// PerMinute limits the number of records that this worker gives up in a minute. Records beyond
-	// the limit are handled again. If several records are given up together, they must have failed
-	// for as many minutes as the limit requires for their number. Defaults to 60, at most
+	// the limit are handled again. If more records than the limit are given up together, they must
+	// first have failed for one minute for each PerMinute records above the limit. With the
+	// default, a batch of 180 records must have failed for two minutes. Defaults to 60, at most
 	// 1,000,000; a negative value is no limit. PerMinute also applies to rejected records.
 	PerMinute int
 }
@@ -104,9 +106,9 @@ func (e *rejectError) Unwrap() error { return e.err }
 // before r count as done, and handling continues with r. If several such errors are joined, the
 // first record counts. A record that is not in the batch is ignored.
 //
-// If the same call has passed r to [Batch.Done], r stays done. The records after r are then handled
-// again after a pause, the log reports the contradiction, and the failure counts as an attempt of
-// no record.
+// If the same call has passed r to [Batch.Done], the two contradict each other. Then r stays done,
+// and the records after r are handled again after a pause. The log reports the contradiction. The
+// failure does not count as an attempt of any record.
 func FailedAt(r Record, err error) error {
 	if err == nil {
 		err = errors.New("weir: the handler failed without an error")
@@ -136,8 +138,9 @@ func (e *tooOldError) Error() string { return e.err.Error() }
 func (e *tooOldError) Unwrap() error { return e.err }
 
 // FailedRecord returns the record that err names with [FailedAt], and whether it names one. If err
-// names several, FailedRecord returns the first of the shard. It is for handlers that call other
-// handlers and may have to undo the effects of records before the failed one.
+// names several records, FailedRecord returns the one that is first in the shard. It is for
+// handlers that call other handlers and may have to undo the effects of records before the failed
+// one.
 func FailedRecord(err error) (r Record, named bool) {
 	for _, of := range allBlamed(nil, err, false) {
 		if !named || of.Position().Compare(r.Position()) < 0 {
@@ -162,7 +165,8 @@ type blamed struct {
 	untried  int
 }
 
-// allBlamed appends those that err names to all. rejected says that err was rejected as a whole.
+// allBlamed appends the records that err names to all. rejected is set if an error around err was
+// made by [Reject].
 func allBlamed(all []blamed, err error, rejected bool) []blamed {
 	switch e := err.(type) { //nolint:errorlint // it goes through the tree itself
 	case *failedAtError:

@@ -45,7 +45,8 @@ func (h *shardHandler) Close(ctx context.Context, why group.EndReason) error {
 	})
 }
 
-// Hand implements [shardrun.Handler]. Without keys it makes all that a batch needs at once.
+// Hand implements [shardrun.Handler]. If of is nil, it allocates the handover, the delivery and the
+// batch in one piece.
 func (h *shardHandler) Hand(of *delivery.Delivery) *shardrun.Handover {
 	if of != nil {
 		d := &handed{of: h}
@@ -75,7 +76,7 @@ type handed struct {
 	copies *[]Record // the handler's records with reused buffers, if first is nil
 }
 
-// copiesPool has slices of records for handlers that keep none.
+// copiesPool contains slices for reuse. Only handlers that do not keep records get them.
 var copiesPool = sync.Pool{New: func() any { return new([]Record) }}
 
 // First implements [shardrun.Code].
@@ -104,8 +105,8 @@ func (d *handed) Keyed(run []source.Record) {
 // Forget implements [shardrun.Code].
 func (d *handed) Forget() { d.first = nil }
 
-// Release implements [shardrun.Code]. In the mode for tests a handler that keeps records must see
-// nonsense, so they are not used again.
+// Release implements [shardrun.Code]. With WEIR_POISON=1, a handler that keeps records must see
+// nonsense, so the slice of records is not reused.
 func (d *handed) Release() { d.release(d.Poison()) }
 
 func (d *handed) release(poison bool) {
@@ -124,7 +125,7 @@ func (d *handed) Call(p delivery.Part) error {
 	return contained("the handler", func() error { return d.of.handle(d.Context(), b) })
 }
 
-// next returns the batch for a call with some records.
+// next returns the batch for the handler's next call, which gets the records of p.
 func (d *handed) next(p delivery.Part) *Batch {
 	b := d.batch
 	if d.Calls > 1 {

@@ -131,10 +131,10 @@ func (b *Batch) Done(r Record) error {
 }
 
 // Checkpoint does what [Batch.Done] does, and waits until the progress is durable in the store. If
-// the lease is lost first it returns [ErrLeaseLost], and if ctx ends first, the cause of that; the
-// progress may be saved in both cases. Most handlers never call Checkpoint: when they return nil,
-// the whole batch is checkpointed without waiting. Checkpoint may be called concurrently, and after
-// Handle has returned.
+// the lease is lost first, it returns [ErrLeaseLost]. If ctx ends first, it returns the cause of
+// ctx. In both cases the progress may be saved all the same. Most handlers never call Checkpoint:
+// when they return nil, the whole batch is checkpointed without waiting. Checkpoint may be called
+// concurrently, and after Handle has returned.
 func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err

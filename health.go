@@ -31,9 +31,9 @@ func (c *Consumer) Live() error {
 	return errors.Join(all...)
 }
 
-// Ready returns nil while this worker takes part in its application: it has joined and does not
-// stop, and the store has answered within Options.FailoverAfter. A leader also has to be able to
-// list the shards of each stream: Ready returns an error when that has failed for a minute. The
+// Ready returns nil while this worker takes part in its application: it has joined and is not
+// stopping, and the store has answered within Options.FailoverAfter. A leader also has to be able
+// to list the shards of each stream: Ready returns an error when that has failed for a minute. The
 // error says which condition is not met.
 func (c *Consumer) Ready() error {
 	now, times := time.Now(), c.opts.times()
@@ -144,8 +144,8 @@ type healthAnswer struct {
 	Sentence string       `json:"sentence"`
 }
 
-// stand is how the shards stand together, without the texts of errors, which are of the user's
-// code.
+// stand returns the state of all shards together, and a sentence about it. The sentence contains no
+// texts of errors, because they come from the user's code.
 func (c *Consumer) stand() (health.State, string) {
 	_, all := c.Judge()
 	for i := range all {
@@ -155,7 +155,7 @@ func (c *Consumer) stand() (health.State, string) {
 	return sum.State, sum.Sentence
 }
 
-// reasons are the texts of joined errors.
+// reasons returns the texts of joined errors.
 func reasons(err error) []string {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {

@@ -16,7 +16,7 @@ import (
 //
 // With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
-// The loop ends when ctx ends, or when the body leaves it, and before that the worker stops in
+// The loop ends when ctx ends, or when the body leaves it. In both cases the worker first stops in
 // order. The record at which the body left the loop is not done, and is handled again. If Run would
 // return an error, the last pair has that error and no record.
 //

@@ -22,13 +22,14 @@ import (
 // Position is where reading a shard starts or resumes; see [shard.Position].
 type Position = shard.Position
 
-// Where a new application starts, for Options.Start; weir.At(t) is the third.
+// These are the positions for Options.Start, at which a new application starts. The third is
+// weir.At(t).
 var (
 	// Oldest starts with the oldest record the stream still keeps.
 	Oldest = shard.Oldest
 	// Latest starts with the records that arrive from now on. "Now" is the time at which the
-	// application first sees the stream, by the service's clock. It is taken once, so a worker that
-	// starts late or restarts before its first checkpoint loses nothing.
+	// application first sees the stream, by the service's clock. This time is taken once, so a
+	// worker that starts late or restarts before its first checkpoint loses nothing.
 	Latest = shard.Latest
 )
 
@@ -143,15 +144,16 @@ type Options struct {
 	IdleInterval time.Duration
 	// ReadShare is this application's share of the five reads and 2 MiB a second that all readers
 	// of a shard have together, 0.01 to 1. Defaults to 1. If two applications have 0.5 each,
-	// neither throttles the other when it has to catch up. With less than 1, each answer has at
-	// most the bytes of one second. Each worker applies the share to each of its shards, so a shard
-	// that changes hands may be read one more time. ReadShare does not apply to fan-out, except
-	// while a shard is polled instead.
+	// neither throttles the other when it has to catch up. With less than 1, an answer has at most
+	// the bytes that the share allows in one second, or in the time until the next read if that is
+	// longer. Each worker applies the share to each of its shards, so a shard that changes hands
+	// may be read one more time. ReadShare does not apply to fan-out, except while a shard is
+	// polled instead.
 	ReadShare float64
 	// RetryMin and RetryMax limit the pause before weir calls a handler again after a failure. The
 	// pause doubles with each failure, with jitter. RetryMin is 1 ms to 1 h and defaults to 100 ms.
-	// RetryMax is RetryMin to 24 h and defaults to 30 s, or to RetryMin if that is longer. Batches
-	// are retried until they succeed.
+	// RetryMax is RetryMin to 24 h and defaults to 30 s, or to RetryMin if that is longer. Without
+	// GiveUp, batches are retried until they succeed.
 	RetryMin, RetryMax time.Duration
 
 	// GiveUp says when weir gives up a record whose handler fails, and where the dead letter goes.
@@ -417,13 +419,13 @@ const (
 	// call, but the output that they see has no Records.
 	UnderSDK
 	// SDKWire leaves everything to the SDK. It costs about ten times as much, and exists for
-	// comparison. The SDK does not ask for memory, so answers in progress come on top of
-	// Options.MaxMemory. If a connection dies without notice, SDKWire waits 20 s for the answer;
-	// the other values ask again after at most 4 s.
+	// comparison. Answers in progress take memory in addition to Options.MaxMemory, because the SDK
+	// does not know that limit. If a connection dies without notice, SDKWire waits 20 s for the
+	// answer; the other values ask again after at most 4 s.
 	SDKWire
-	// OverNetHTTP does what AutoWire does, but over net/http instead of weir's own HTTP/1.1 client,
-	// which costs less. It exists for comparison. If weir's client does not understand an answer,
-	// weir uses net/http for the further calls to that endpoint anyway, and logs that once.
+	// OverNetHTTP does what AutoWire does, but over net/http instead of weir's own HTTP/1.1 client.
+	// net/http costs more. OverNetHTTP exists for comparison. AutoWire also changes to net/http for
+	// an endpoint if weir's client does not understand one of its answers. weir logs that once.
 	OverNetHTTP
 )
 

@@ -37,9 +37,9 @@ type ReaderOptions struct {
 	IdleInterval time.Duration
 	// ReadShare is as in [Options], this Reader's share.
 	ReadShare float64
-	// MaxMemory limits the size of the records that were read and not yet yielded, or that the body
-	// of the loop handles, of all shards together. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares
-	// of shards, and the cases in which a record exceeds the limit, are as in [Options].
+	// MaxMemory limits the size of the records of all shards that were read and not yet yielded, or
+	// that the body of the loop is handling. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares of
+	// shards, and the cases in which a record exceeds the limit, are as in [Options].
 	MaxMemory int
 	// Reading selects [Polling] (the default), which uses throughput that all readers of the stream
 	// share, or [FanOut] with the registered consumer FanOutName. While fan-out is not available,
@@ -167,7 +167,7 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) { r.reading().run(ctx, yield) }
 }
 
-// notFound wraps [ErrStreamNotFound] around an error that means it.
+// notFound adds [ErrStreamNotFound] to an error that says that the stream does not exist.
 func notFound(err error) error {
 	if errors.Is(err, streams.ErrNoStream) {
 		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)

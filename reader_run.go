@@ -27,8 +27,8 @@ type reading struct {
 
 func (r *Reader) reading() *reading { return &reading{r, memory.New(r.opts.MaxMemory)} }
 
-// run yields what the stream has until ctx ends, the caller wants no more or there is nothing more
-// to read.
+// run yields the records of the stream until ctx ends, the caller wants no more, or there is
+// nothing more to read.
 func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 	on := r.opts.Wire.options()
 	on.FellBack = run.FellBack(r.opts.Logger)
@@ -67,7 +67,8 @@ func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 
 // places decides which shards are read, and from where.
 func (r *reading) places(listing streams.Listing) ([]follow.Place, error) {
-	// every stream has some; nothing to read would pass for all being read
+	// Every stream has shards. Without this check, an empty list would look like a stream that was
+	// read completely.
 	if len(listing.Shards) == 0 {
 		return nil, errors.New("weir: the service lists no shards of the stream: is it Kinesis, and is that the right endpoint?")
 	}
@@ -93,7 +94,8 @@ func (r *reading) places(listing streams.Listing) ([]follow.Place, error) {
 	return places, nil
 }
 
-// hand yields what there is of a shard. It reports whether the caller wants more.
+// hand yields the records or the error of one read of a shard. It reports whether the caller wants
+// more.
 func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	switch {
 	case got.Err != nil && got.Last:
@@ -135,12 +137,12 @@ func (r *reading) consumers() *fanout.Consumers {
 	return all
 }
 
-// leave removes the consumer, if that is asked for.
+// leave deregisters the consumer if it is a [TemporaryConsumer].
 func (r *reading) leave(ctx context.Context, consumers *fanout.Consumers) {
 	if r.opts.FanOutConsumer != TemporaryConsumer {
 		return
 	}
-	// Also after ctx has ended, which is how most readers end.
+	// Most readers end because ctx has ended, so the call must not use ctx itself.
 	if err := consumers.Remove(context.WithoutCancel(ctx)); err != nil {
 		r.opts.Logger.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
 	}

@@ -26,7 +26,8 @@ type Record struct {
 	SequenceNumber string
 
 	arrival int64 // Unix milliseconds
-	// sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
+	// done is the number of sub-records of SequenceNumber that are done once this record is done.
+	// It is shard.Whole for a record that is not from an aggregate.
 	done      uint32
 	encrypted bool
 	failed    bool    // it is not handed over, see FailNotJSON
@@ -51,8 +52,8 @@ const (
 	KeepPacked
 )
 
-// origin is the shard that records were read from, and what belongs to a record with tags. It keeps
-// no page in memory.
+// origin is the shard that records were read from. A record with tags has its own origin, which
+// also contains the tags. An origin keeps no page in memory.
 type origin = source.Origin
 
 // Position returns the place right after r, where reading resumes once r is done. The result shares
@@ -87,8 +88,9 @@ func (r Record) Shard() string {
 	return r.from.Shard
 }
 
-// Tags are tags that the producer added to the record in an aggregate, such as the context of its
-// trace; nearly always nil. They are copies and may be kept for longer than the record.
+// Tags returns the tags that the producer added to the record in an aggregate, such as the context
+// of a trace. Nearly all records have no tags. The tags are copies and may be kept for longer than
+// the record.
 func (r Record) Tags() aggregate.Tags {
 	if r.from == nil {
 		return aggregate.Tags{}

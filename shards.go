@@ -41,17 +41,17 @@ type ShardHandlers struct {
 	// Handle.
 	Open func(ctx context.Context, t Term) (ShardHandler, error)
 
-	// Pull is for handlers with their own loop. weir calls it when a term begins. It ranges over
-	// [Shard.Batches] and returns nil after the end of the shard. If it returns an error, or
-	// returns nil too early, weir pauses, calls it again, and reads the records that are not done
-	// from the stream again.
+	// Pull is for handlers with their own loop. weir calls the function when a term begins. The
+	// function ranges over [Shard.Batches] and returns nil after the end of the shard. If it
+	// returns an error, or returns nil too early, weir pauses, calls it again, and reads the
+	// records that are not done from the stream again.
 	Pull func(ctx context.Context, s *Shard) error
 
 	// Idle makes weir call a handler that has had no records for this time, and again after each
 	// further such time. The batch of such a call has no records, and its field Idle is true;
-	// [Shard.Batches] yields it, too. A handler that waits for a time acts in these calls. If a
-	// call fails, weir repeats it. 100 ms to 1 h; 0, the default, is never. With [FanOut], the call
-	// may be up to 15 s late while there is no subscription.
+	// [Shard.Batches] yields it, too. A handler that has to act at a certain time can do so in
+	// these calls. If a call fails, weir repeats it. 100 ms to 1 h; 0, the default, is never. With
+	// [FanOut], the call may be up to 15 s late while there is no subscription.
 	Idle time.Duration
 
 	// Position returns the position of a sink that keeps positions itself, such as a database whose
@@ -65,7 +65,6 @@ type ShardHandlers struct {
 	// lease's checkpoint. If the position is before the checkpoint, the checkpoint stays in place
 	// until handling has passed it. If the records after the position have left the stream,
 	// [Options].Expired applies.
-	//
 	//
 	// For an ancestor whose lease says that it was read to its end, weir compares the sink's
 	// position with that end. If the position is before the end, weir reads the ancestor again, and
@@ -173,6 +172,6 @@ func (s *Shard) Done(p Position) error {
 // Hold tells operators that the function keeps the shard's checkpoint in place on purpose, and why,
 // for example "by an open window". An empty string ends the hold. Hold changes only reports: those
 // of [Consumer.Shards] at once, and those in the store after 30 s. A hold also ends when the call
-// of Pull returns that got the Shard, and calls of Hold after that have no effect. Hold may be
-// called concurrently.
+// of Pull that got the Shard returns. Later calls of Hold have no effect. Hold may be called
+// concurrently.
 func (s *Shard) Hold(why string) { s.pull.Hold(why) }
