@@ -117,9 +117,10 @@ func notBase64(r rune) bool {
 const beyondLasts = 2
 
 // DeathsHere returns the Deaths of the lease at its current position. It is zero once the position
-// has moved. Beyond only counts for the owner that wrote it and for the next owner. Until then, no
-// operator can have moved the position away and back. It is therefore harmless if a store or an
-// earlier version keeps Beyond when the position moves.
+// has moved. Beyond only counts for the owner that wrote it and for the next owner. While one of
+// these two has the lease, no operator can have moved the position away and back without a higher
+// epoch. It is therefore harmless if a store or an earlier version keeps Beyond when the position
+// moves.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}
@@ -148,8 +149,8 @@ func (l *Lease) tries() bool {
 	return d.Trial != 0 && d.Trial == held
 }
 
-// afterDeath returns the Deaths to store after the holder has died. trials is the number of its
-// leases with a trial. beat is its last heartbeat count.
+// afterDeath returns the Deaths to store after the holder has died. trials is the number of the
+// holder's leases with a trial. beat is the holder's last heartbeat count.
 func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position

@@ -27,8 +27,8 @@ type Facts struct {
 	// Loads contains the loads of leases without noise, see [Watch]. A lease that is missing here
 	// counts with its own Load.
 	Loads map[Key]Load
-	// Cooling contains leases, with their epochs, that changed owner recently. They are not moved
-	// because of their load. To reach shares, they are moved only if no other lease can be moved.
+	// Cooling contains leases, with their epochs, that changed owner recently. The plan never moves
+	// them to balance the load. It moves them to reach shares only if no other lease can be moved.
 	Cooling map[Key]uint64
 	// Recent contains leases, with their epochs, that changed owner or were finished within the
 	// last heartbeat interval.

@@ -6,8 +6,8 @@ import (
 )
 
 // Format is the number of this version's form of stored state. Rows without a number have format 1,
-// as written by versions that do not know the number. A version whose stored state is unusable for
-// others has a higher number. It writes the number before anything else.
+// as written by versions that do not know the number. If other versions cannot use the stored state
+// of a version, that version has a higher number. It writes the number before anything else.
 const Format = 1
 
 // ErrFormat is wrapped by errors about stored state of a newer [Format]. Such errors also wrap

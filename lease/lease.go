@@ -38,7 +38,8 @@ type Lease struct {
 	// Revoked is the session from which the lease was revoked, as long as that session has not
 	// acknowledged this. Only leases without an owner have one.
 	Revoked string
-	// Last is the session that owned the lease last, including the current owner. Plan prefers it.
+	// Last is the session that owned the lease last, including the current owner. Plan prefers it
+	// as the next owner.
 	Last string
 	// Shunned is the session that released the lease because it could not make progress with it
 	// ([Progress.Stalled]). It is cleared when the lease has an owner again. Plan gives the lease
@@ -167,7 +168,8 @@ type Failing struct {
 	// Attempts is the number of failed calls there by this owner of the shard.
 	Attempts int `json:",omitzero"`
 	// Held is the reason why the record has not been dead-lettered or skipped although it could be:
-	// [HeldPatience] or [HeldRate]. It is "" if it could not be.
+	// [HeldPatience] or [HeldRate]. It is "" if the record could not be dead-lettered or skipped
+	// anyway.
 	Held string `json:",omitzero"`
 	// Letters is true if dead letters cannot be written. Why then contains the error.
 	Letters bool `json:",omitzero"`

@@ -142,7 +142,7 @@ func (p *planner) avoided(e *entry) *holder {
 
 // elsewhere returns another session for a lease if the only session below its share gave the lease
 // up because it stalled. That session would probably stall again. The result already has its share.
-// It must be able to give another lease in return, or be as suitable as the first session.
+// It must be able to give another lease in return, or have the same weight as the first session.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
@@ -249,7 +249,8 @@ func (p *planner) shed(below *needy) {
 		for _, e := range h.keeps {
 			switch {
 			case current(p.recent, e.Lease):
-				// A child that has hardly been read comes last.
+				// A child that was just assigned stays. Another lease that was just assigned comes
+				// last.
 				if len(e.Parents) == 0 {
 					fresh = append(fresh, e)
 				}

@@ -154,8 +154,8 @@ func (p *planner) part(may func(*holder) byte) *planner {
 	return part
 }
 
-// crowd computes how much of each session's cap the other parts of a plan use. The first before
-// parts are already planned.
+// crowd computes how much of each session's cap the other parts of a plan use. The parts with an
+// index below before are already planned.
 func (p *planner) crowd(parts []*planner, before int) {
 	p.mixed = len(parts) > 1
 	if !p.mixed {

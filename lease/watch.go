@@ -139,8 +139,9 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {
 			case !r.told:
-				// The leader that revoked it may have died before the old owner could learn of it.
-				// Notify that session (again), and only then begin to wait.
+				// The leader that revoked the lease may have died before the old owner could learn
+				// of the revocation. Notify the old owner's session (again), and only then begin to
+				// wait.
 				r.time = 0
 				put(&f.OutOfDate, l.Revoked, true)
 			case r.time >= w.times.Failover:
@@ -171,7 +172,8 @@ func (w *Watch) Told(session string, now time.Time) {
 }
 
 // Next returns how long to wait after the last view until the next one. If nothing changes until
-// then, a session counts as dead or a revocation is ripe. The result is at most bound.
+// the next view, a session then counts as dead or a revocation is ripe. The result is at most
+// bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {

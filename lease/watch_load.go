@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// coolDown is how long a lease that changed owner is not moved because of its load. It first has a
-// backlog to read, and needs time to show its usual load.
+// coolDown is the time after a change of owner in which a lease is not moved to balance the load.
+// The new owner first has a backlog to read, so the lease needs time to show its usual load.
 const coolDown = 3 * time.Minute
 
 // movement is a change of owner, or the end of a lease, that a leader observed.
@@ -64,8 +64,8 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 
 // moveTo records a movement. more is the maximum number of movements that may follow.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
-	// Repeated movements of the same lease need no room. Either many leases move at once, or few
-	// do.
+	// Drop the earlier movements of leases that moved again. The slice then grows by the movements
+	// that may follow, but it at most doubles: usually few leases move, and sometimes many at once.
 	if len(w.moves) == cap(w.moves) {
 		w.moves = slices.DeleteFunc(w.moves, func(m movement) bool { return w.cooling[m.Key] != m.epoch })
 		grown := make([]movement, len(w.moves), len(w.moves)+min(more, max(len(w.moves), 16)))

@@ -86,9 +86,10 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns the new leases that begin at a time, or all new leases if none does. The
-// caller creates the other leases later. If the others were created first, no lease would show
-// where the stream begins. The next leader would then treat the missing shards as new ones.
+// pinnedFirst returns the new leases that begin at a time. If no new lease begins at a time, it
+// returns all new leases. The caller creates the other leases later. If the others were created
+// first, no lease would show where the stream begins. The next leader would then treat the missing
+// shards as new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {
@@ -97,7 +98,8 @@ func pinnedFirst(made []lease.Lease) []lease.Lease {
 	return made
 }
 
-// pinned reports whether start becomes a fixed time when the application first sees a stream.
+// pinned reports whether reading of a new stream begins at one point in time: at the configured
+// time, or with [shard.Latest] at the time when the application first sees the stream.
 func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
@@ -121,10 +123,10 @@ func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string
 	return all
 }
 
-// unlisted returns the paused streams and those that have not begun and may still lack leases.
-// Sessions must not read such a stream yet. The leases of a stream show where it begins only until
-// the first session reads it. A stream is complete when a worker that reads it, or this leader, has
-// listed its shards and seen all of their leases.
+// unlisted returns the paused streams, and the streams that the application has not begun to read
+// and that may still lack leases. Sessions must not read such a stream yet. The leases of a stream
+// show where it begins only until the first session reads it. A stream is complete when a worker
+// that reads it, or this leader, has listed its shards and seen all of their leases.
 func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {

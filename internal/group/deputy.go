@@ -80,8 +80,8 @@ func (w *worker) deputize(leader lease.Leader, now time.Time) {
 }
 
 // unlistedFor returns the streams of names that a worker must list itself. If the leader reads a
-// stream, the worker waits for patience before it lists that stream. since stores when each stream
-// was first missing from the leader's list. unlistedFor updates since.
+// stream but has not listed it, the worker lists the stream only after the duration patience. since
+// stores when each stream was first missing from the leader's list. unlistedFor updates since.
 func unlistedFor(names []string, leader lease.Streams, since map[string]time.Time, now time.Time, patience time.Duration) (missing []string) {
 	for _, name := range names {
 		if leader.Listed(name) {

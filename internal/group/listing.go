@@ -188,7 +188,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 	return changed
 }
 
-// know updates the streams that have leases, and the parents that have none.
+// know updates the set of streams that have leases, and the parents that have no lease.
 func (s *listings) know(v lease.View, now time.Time) {
 	s.known = map[string]bool{}
 	for _, l := range v.Leases {
@@ -327,7 +327,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue // the leases were deleted meanwhile, so a fresh listing must come first
 		}
 		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.claimed) {
-			// Another leader's claim came first, or it is unknown whose did.
+			// Another leader's claim came first, or it is unknown whose claim came first.
 			l.again = l.began.Add(1)
 			continue
 		}
@@ -349,7 +349,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		// Otherwise wait for a listing that contains the start.
+		// If a shard without parents has no lease, and the listing is not fresh, wait for a listing
+		// that contains the start.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
@@ -423,8 +424,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		// The shard ended before pin. Its lease has that position because a leader claimed the
-		// start with it.
+		// If over is true, the shard ended before pin. Its lease has the position pin only because
+		// a leader claimed the start with this lease.
 		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])

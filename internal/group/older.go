@@ -79,7 +79,7 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	}
 }
 
-// waits reports whether a stream has no lease, or has unfinished shards and no owner.
+// waits reports whether a stream has no lease, or has unfinished shards and no lease with an owner.
 func waits(stream string, leases []lease.Lease) bool {
 	known, open := false, false
 	for i := range leases {

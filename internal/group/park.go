@@ -128,8 +128,8 @@ func (r *reading) context() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading == nil {
-		// The parent is not termContext, because it would keep its memory while the reader is
-		// parked.
+		// The parent is not the termContext. A child would make the termContext allocate its
+		// channel, and the channel would stay in memory while the reader is parked.
 		t.reading = await(t.stretch)
 		t.isOver()
 	}

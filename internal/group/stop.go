@@ -51,8 +51,8 @@ func (w *worker) stopped() bool {
 // [*StopError] if the store may lack progress or may still assign leases to this worker.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
-	// The store has never answered. Either there is no session, or it gets leases until it counts
-	// as dead.
+	// If the store never answered this session, a short try is enough. Either the store has no such
+	// session, or the session keeps the leases that it gets until it counts as dead.
 	if w.first {
 		within = w.cfg.Times.Beat
 	}

@@ -287,8 +287,8 @@ func (t *Term) GiveUp(cause error) {
 // it.
 func (t *Term) GiveBack() { t.drain() }
 
-// Fail ends Run with err before the reader returns. Other calls of user code may take a long time
-// or never return.
+// Fail ends Run with err before the reader returns, because other calls of user code may take a
+// long time or never return.
 func (t *Term) Fail(err error) {
 	t.mu.Lock()
 	if r := t.rarely(); r.err == nil {
@@ -437,8 +437,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	if held && p.Position.Compare(now) > 0 {
 		now = p.Position
 	}
-	// The lease was released or finished, either with this report or with an earlier one. It was an
-	// earlier one if the reader had not returned at that time.
+	// If gone is true, this worker released or finished the lease, with this report or an earlier
+	// one. It was an earlier report if the reader finished the shard but returned only later.
 	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && now.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(now) > 0 {
 		now = p.Position

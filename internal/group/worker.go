@@ -364,7 +364,7 @@ func (w *worker) whyEnded(t termState) EndReason {
 	}
 }
 
-// startTerms begins a term for each held lease that has none. If the reader of the last term has
+// startTerms begins a term for each held lease without a term. If the reader of the last term has
 // not returned yet, the lease waits for it.
 func (w *worker) startTerms(held []lease.Lease) {
 	if !w.stopping.IsZero() {
