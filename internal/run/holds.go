@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// holdTold is the age from which heartbeats report that a checkpoint is held.
+	// holdTold is how long a checkpoint must be held before heartbeats report it.
 	holdTold = 30 * time.Second
-	// holdsByShard is how many held shards heartbeats list by name. More would make each heartbeat
-	// larger for as long as the worker runs.
+	// holdsByShard is the maximum number of held shards that heartbeats list by name. A longer list
+	// could make each heartbeat larger for as long as the worker runs.
 	holdsByShard = 5
 )
 
-// holds are the holds of a worker's shards.
+// holds says, for each shard whose checkpoint is held, why and since when.
 type holds map[lease.Key]pull.Hold
 
-// holdsOf returns the holds of some shards, or nil.
+// holdsOf returns the holds of the shards of loops. It returns nil if no checkpoint is held.
 func holdsOf(loops []*shardrun.Loop) (all holds) {
 	for _, l := range loops {
 		if h := l.Held(); h.Why != "" {

@@ -33,7 +33,8 @@ func (r *Run) Read(t *group.Term) error {
 	return l.Read()
 }
 
-// List lists a stream for the leader. start is set for an application that has not seen the stream.
+// List lists a stream for the leader. start is set if the application has not seen the stream
+// before.
 func (r *Run) List(ctx context.Context, name string, start shardrun.Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	r.standing.listed(name, err, time.Now())
@@ -90,10 +91,11 @@ func (r *Run) Leading(leads bool, term uint64) {
 	r.user.Leading(leads, term)
 }
 
-// SessionBegan notes which session this run has.
+// SessionBegan notes the name of the run's new session.
 func (r *Run) SessionBegan(session string) { r.supervisor.sampler.Begin(session) }
 
-// BeatAnswered notes that a beat was answered, which was sent then.
+// BeatAnswered notes that the store answered a heartbeat. sent is the time at which the heartbeat
+// was sent.
 func (r *Run) BeatAnswered(sent time.Time) { r.standing.answeredAt(sent) }
 
 // Stopping notes when the stop began.
@@ -102,8 +104,8 @@ func (r *Run) Stopping() { r.standing.stops() }
 // IsStopping reports whether the stop has begun.
 func (r *Run) IsStopping() bool { return !r.standing.stopBegan().IsZero() }
 
-// Await waits before the loop of a shard that has stalled in this process: for a pause, and until
-// an abandoned handler of the shard has returned. It reports whether to begin.
+// Await delays the loop of a shard that has stalled in this process before. It waits for a pause,
+// and until an abandoned handler of the shard has returned. It reports whether the loop may begin.
 func (r *Run) Await(l *shardrun.Loop) bool {
 	stalls, before := r.standing.before(l.Key(), time.Now(), r.StallAfter)
 	if stalls == 0 && before == nil {
@@ -125,15 +127,15 @@ func (r *Run) Await(l *shardrun.Loop) bool {
 	return true
 }
 
-// End notes that a loop does not run any more.
+// End notes that a loop has ended.
 func (r *Run) End(l *shardrun.Loop) {
 	if r.standing.end(l) {
 		r.registry.forget(r)
 	}
 }
 
-// outlast waits for abandoned handlers until the deadline, and returns an error that names those
-// that have not returned.
+// outlast waits for abandoned handlers until the deadline, and returns an error that names the
+// shards whose handlers have not returned.
 func (r *Run) outlast(deadline time.Time) error {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// Registry has the runs of a consumer. The zero Registry is empty. Its methods may be called at any
-// time and wait for nothing.
+// Registry contains the runs of a consumer. The zero Registry is empty. Its methods may be called
+// at any time and wait for nothing.
 type Registry struct {
 	mu       lock.Mutex[lock.Consumer]  // guards the fields below
 	runs     map[*Run]struct{}          // that have not returned, or have abandoned handlers
@@ -41,8 +41,8 @@ func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 	return all, g.returned
 }
 
-// StoreAnswered returns the time at which the last answered heartbeat was sent. It is zero if there
-// is none, or if no run runs.
+// StoreAnswered returns the time at which the last answered heartbeat was sent. It is zero if no
+// heartbeat was answered, or if no run is in progress.
 func (g *Registry) StoreAnswered() (last time.Time) {
 	workers, _ := g.Workers()
 	for i := range workers {
@@ -53,7 +53,8 @@ func (g *Registry) StoreAnswered() (last time.Time) {
 	return last
 }
 
-// Missed returns the numbers of events that did not arrive.
+// Missed returns the numbers of events that were dropped, were replaced by later events, or ended
+// in a panic.
 func (g *Registry) Missed() notify.Counts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,8 +75,8 @@ func (g *Registry) register(r *Run) {
 	g.runs[r] = struct{}{}
 }
 
-// unregister notes that a run has returned. It removes the run unless handlers that it has left
-// behind still work.
+// unregister notes that a run has returned. It removes the run unless abandoned handlers of the run
+// still work.
 func (g *Registry) unregister(r *Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +93,7 @@ func (g *Registry) forget(r *Run) {
 	delete(g.runs, r)
 }
 
-// opens notes a queue, and closed that it is closed.
+// opens adds an open queue. closed removes a queue that is closed, and keeps its counts.
 func (g *Registry) opens(q *notify.Queue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

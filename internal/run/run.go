@@ -56,13 +56,13 @@ type Config struct {
 	RemoveFanOut bool
 	NoHistory    bool
 
-	// Limits of what may take long.
+	// Time limits.
 	StallAfter     time.Duration
 	HandlerTimeout time.Duration
 	StopTimeout    time.Duration
 }
 
-// stays reports whether a shard whose position has left the stream stays there.
+// stays reports whether a shard waits at its position when the records there have left the stream.
 func (c *Config) stays() bool { return c.Expired == source.StayExpired }
 
 // ErrAbandoned is wrapped by the error of [Run.Run] when the user's code did not return.
@@ -83,7 +83,7 @@ type Run struct {
 	telling    telling
 }
 
-// reads has the shared means by which a run reads its shards.
+// reads contains the parts that all shards of a run use for reading.
 type reads struct {
 	caller    *wire.Caller
 	scheduler polling.Scheduler
@@ -147,7 +147,8 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// joinGroup takes part in the group, and returns its error in the form of Run's.
+// joinGroup takes part in the group until the run ends. It converts the group's error to the error
+// that Run returns.
 func (r *Run) joinGroup(ctx context.Context) error {
 	errOfGroup := r.join(ctx, group.Config{
 		Store: r.Store, App: r.App, Worker: r.Worker, Weight: r.Weight, MaxLeases: r.MaxLeases,
@@ -170,8 +171,8 @@ func (r *Run) joinGroup(ctx context.Context) error {
 	return errOfGroup
 }
 
-// mostRead returns the largest number of records of a read. With keys in parallel, the size of a
-// batch does not limit it.
+// mostRead returns the largest number of records of a read. With keys in parallel, Options.Batch
+// does not limit a read.
 func (r *Run) mostRead() int32 {
 	if r.Parallel() {
 		return 10_000
@@ -202,8 +203,9 @@ func (r *Run) silent(endpoint string, times int) {
 // Hooked returns the context of hooks.
 func (r *Run) Hooked() context.Context { return r.telling.hooked }
 
-// Emit puts a call of a hook into the queue of the run. For a change of state, state identifies
-// what changed, and the call replaces an earlier one that still waits. For other events it is nil.
+// Emit puts a call of a hook into the queue of the run. For a change of state, state identifies the
+// state: if the queue is full, the call replaces a waiting call with the same state. For other
+// events, state is nil.
 func (r *Run) Emit(state any, call func()) {
 	if state == nil {
 		r.telling.drops(r.telling.queue.Add(notify.Detail, nil, call))

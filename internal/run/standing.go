@@ -51,8 +51,8 @@ func (s *standing) begin(l *shardrun.Loop) {
 	s.loops[l] = struct{}{}
 }
 
-// end notes that a loop does not run any more. It reports whether the loop was the last one of a
-// run that has returned.
+// end notes that a loop has ended. It reports whether the loop was the last one of a run that has
+// returned.
 func (s *standing) end(l *shardrun.Loop) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,9 @@ func (s *standing) end(l *shardrun.Loop) (last bool) {
 	return s.returned && len(s.loops) == 0
 }
 
-// running appends the running loops to all. Their status is read without the mutex, because Live,
-// Ready, Shards and Health wait for it.
+// running appends the running loops to all. The caller reads the status of the loops without the
+// mutex. Otherwise Live, Ready, Shards and Health, which take this mutex, would have to wait for
+// that.
 func (s *standing) running(all []*shardrun.Loop) []*shardrun.Loop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +159,8 @@ func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stal
 }
 
 // suspect updates the judgement of whether this worker can read at all. It returns the trouble that
-// the worker reports about itself, and the number of the probe to begin, or -1.
+// the worker reports about itself, whether the worker is cut off, and the number of the probe to
+// begin, or -1.
 func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cutOff bool, probe int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +173,9 @@ func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cut
 	return own, cutOff, probe
 }
 
-// probed notes the result of a probe. It returns why this worker counted as cut off before the
-// probe and why it does now; nil if it does not.
+// probed notes the result of a probe. It returns the reasons why this worker counted as cut off
+// before the probe and counts as cut off after it. A reason is nil if the worker was not cut off at
+// that time.
 func (s *standing) probed(err error) (before, after error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,15 +212,16 @@ func (s *standing) note(l *shardrun.Loop, what supervise.Verdict, stalls supervi
 	return true
 }
 
-// before returns how often a shard has stalled in this process, and the loop of it that was
-// abandoned, or nil.
+// before returns how often a shard has stalled in this process, and the shard's abandoned loop, or
+// nil.
 func (s *standing) before(key lease.Key, now time.Time, stall time.Duration) (stalls int, left *shardrun.Loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stalls[key].Counting(now, stall), s.abandoned[key]
 }
 
-// anyAbandoned returns one abandoned loop, or nil, and the names of all.
+// anyAbandoned returns one abandoned loop, or nil, and the names of the shards of all abandoned
+// loops.
 func (s *standing) anyAbandoned() (one *shardrun.Loop, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

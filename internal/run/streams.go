@@ -116,8 +116,9 @@ func (r *Run) firstNumbers(ctx context.Context, stream string) (map[string]strin
 	return streams.FirstNumbers(ctx, r.Client, r.streams.Stream(stream))
 }
 
-// checkConsumers fails if a consumer that was given by its ARN is surely of another stream: its
-// shards have the same names, so that would be read in its place.
+// checkConsumers returns an error if an ARN in Options.FanOutARNs certainly names a consumer of
+// another stream. The shards of both streams have the same names, so weir would read the wrong
+// stream.
 func (r *Run) checkConsumers(ctx context.Context) error {
 	if len(r.FanOutARNs) == 0 {
 		return nil
@@ -128,8 +129,8 @@ func (r *Run) checkConsumers(ctx context.Context) error {
 	return nil
 }
 
-// removeConsumers removes the consumer from the streams of the run, which has left the application,
-// unless another worker lives.
+// removeConsumers deregisters the consumer Options.FanOutName from the streams of the run, unless
+// another worker is alive. The run has left the application by then.
 func (r *Run) removeConsumers(ctx context.Context) {
 	var all []streams.Stream
 	for _, name := range r.streams.Names() {

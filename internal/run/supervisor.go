@@ -37,8 +37,9 @@ func (s *supervisor) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// startSampling starts reporting how the shards stand, and returns what ends it with a last report.
-// It does nothing if the store is not able to keep that, or the options do not want it.
+// startSampling starts to store the history of the shards. The function end stops this and stores a
+// last report. startSampling does nothing if the store cannot keep a history, or if
+// Options.NoHistory is set.
 func (s *supervisor) startSampling(ctx context.Context) (end func()) {
 	r := s.run
 	if r.NoHistory || !r.Store.KeepsHistory() {
@@ -49,7 +50,7 @@ func (s *supervisor) startSampling(ctx context.Context) (end func()) {
 	return func() { stop(time.Since(r.registry.StoreAnswered()) < r.Times.Failover) }
 }
 
-// standings returns how the shards of the run stand, for its sampler.
+// standings returns the position, the lag and the load of each shard, for the sampler.
 func (s *supervisor) standings(now time.Time) (all []sampling.Standing) {
 	for _, l := range s.run.standing.running(nil) {
 		of := l.Status()
@@ -73,7 +74,8 @@ func (s *supervisor) troubles() []lease.Trouble {
 			acts = append(acts, act)
 		}
 	}
-	// It could begin no other shard, however well it reads these.
+	// A worker that cannot read the leases cannot begin another shard, even if it can read its
+	// current shards.
 	if since, fails := r.shared.Lineage.Fails(look.Now, supervise.SuspectAfter(look.Limits.Stall)); fails {
 		look.Evidence.Reads = false
 		look.Evidence.AddInVain(since)
@@ -157,7 +159,7 @@ func (s *supervisor) abandon(l *shardrun.Loop, e shardrun.Stalled) {
 	l.Log().Error("a handler still runs although its context has ended; its lease is released without waiting for it, and only the epoch fences its writes",
 		"since", e.Since)
 	l.Term().Abandon()
-	// the next owner's subscription need not take this one's place
+	// Otherwise the next owner's subscription would have to replace this one.
 	l.StopSource()
 	s.tellStalled(l, e)
 }
@@ -168,10 +170,10 @@ func (s *supervisor) tellStalled(l *shardrun.Loop, e shardrun.Stalled) {
 	s.run.shared.Tell.Stalled(l.Term().Lease, e)
 }
 
-// memoryAgain is how often a log line says that shards wait for memory.
+// memoryAgain is the minimum time between two log lines about shards that wait for memory.
 const memoryAgain = 10 * time.Minute
 
-// tellShortage logs that shards wait for memory, if one does.
+// tellShortage logs that a shard waits for memory, if one does.
 func (s *supervisor) tellShortage(of supervise.Shortage, now time.Time) {
 	if of.Err == nil || now.Sub(s.toldMemory) < memoryAgain {
 		return
@@ -203,7 +205,8 @@ func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
 }
 
 const (
-	// probeTimeout bounds a probe, which is a few calls for each of probeStreams streams at most.
+	// probeTimeout limits the duration of a probe. A probe makes a few calls for each of at most
+	// probeStreams streams.
 	probeTimeout = 5 * time.Second
 	probeStreams = 3
 )

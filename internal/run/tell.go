@@ -20,8 +20,8 @@ import (
 type User interface {
 	shardrun.User
 	shardrun.Teller
-	// AskStreams asks which streams there are besides those of the options. ParseStreams returns
-	// both together.
+	// AskStreams calls Options.StreamsFunc. ParseStreams parses the result, and returns these
+	// streams together with those of the options.
 	AskStreams(ctx context.Context) ([]string, error)
 	ParseStreams(asked []string) ([]streams.Stream, error)
 	// HookPanic returns a panic of a hook as an error.
@@ -35,12 +35,13 @@ type User interface {
 }
 
 const (
-	// queueRoom is for how many events and log records there is room until some are dropped.
+	// queueRoom is the size of the queue of events and log records. If the queue is full, detail
+	// events are dropped.
 	queueRoom = 1024
 	// hooksMayTake is how long hooks and the logger may still be at work when everything else has
 	// ended.
 	hooksMayTake = 5 * time.Second
-	// goneAgain is how often it is said that a stream does not exist.
+	// goneAgain is the time between two log lines that a stream does not exist.
 	goneAgain = 10 * time.Minute
 )
 
@@ -60,8 +61,8 @@ type telling struct {
 	panics   sync.Map    // by Panic.Who: the text of the last panic that was logged with its stack
 }
 
-// start starts the goroutine that calls hooks and the logger. stop waits for it, and fails with
-// [ErrAbandoned].
+// start starts the goroutine that calls hooks and the logger. stop waits for that goroutine. If a
+// hook or the logger does not return, stop returns an error that wraps [ErrAbandoned].
 func (t *telling) start(ctx context.Context, app, worker string) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	t.queue = notify.New(queueRoom)
@@ -82,8 +83,8 @@ func (t *telling) start(ctx context.Context, app, worker string) (stop func() er
 	}
 }
 
-// hookPanicked logs that a hook panicked. It is called by the queue's goroutine, as the logger is,
-// and does not go through the queue, which may be closed by then.
+// hookPanicked logs that a hook panicked. The queue's goroutine calls hookPanicked, and the log
+// line does not go through the queue, because the queue may be closed by then.
 func (t *telling) hookPanicked(app, worker string, err error) {
 	var p *notify.Panic
 	if errors.As(err, &p) {
@@ -128,7 +129,8 @@ func (t *telling) goneAgain(stream string, now time.Time) bool {
 	return !told || now.Sub(last.(time.Time)) >= goneAgain && t.gone.CompareAndSwap(stream, last, now)
 }
 
-// drops logs that events are dropped, once until the queue was empty again.
+// drops logs that events are dropped, if told is false. It logs this once until the events that
+// wait at that time are delivered.
 func (t *telling) drops(told bool) {
 	if told || !t.dropping.CompareAndSwap(false, true) {
 		return
@@ -136,7 +138,7 @@ func (t *telling) drops(told bool) {
 	before := t.queue.Counts().Dropped
 	t.log.Warn("functions of Options.Events, or the logger, cannot keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
-	// false again when the events that wait now were delivered
+	// dropping becomes false again when the events that wait now were delivered.
 	t.queue.Add(notify.State, stateKey{}, func() {
 		t.dropping.Store(false)
 		t.log.Log(context.Background(), slog.LevelInfo, "events are delivered again",
