@@ -14,7 +14,7 @@ var errNotJSON = errors.New("weir: the payload is not JSON, which the filter nee
 // filter asks the user's filter about the records of a shard.
 type filter struct{ *Loop }
 
-// filtering is the filter of a page; nil if nothing is filtered.
+// filtering returns the filter of a page. It returns nil if nothing is filtered.
 func filtering(l *Loop) *batch.Filter {
 	if !l.in.Filters {
 		return nil
@@ -59,8 +59,8 @@ func tellFiltered(l *Loop, f *batch.Filter) {
 	l.in.Tell.Filtered(l.term.Lease.Key, f.Dropped, f.NotJSON)
 }
 
-// filteredTimeout is the time for finding a record that passes the filter among those that a sink
-// lacks. All dropped records before it have to be read.
+// filteredTimeout limits the search for a record that the sink lacks and that passes the filter.
+// The search has to read all dropped records before that record.
 const filteredTimeout = 10 * time.Minute
 
 // keepsSome reports whether a page has a record after the position that passes the filter. It

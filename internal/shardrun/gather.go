@@ -82,9 +82,9 @@ func (g *gatherer) stop() {
 	g.share.Close()
 }
 
-// isDue reports whether the waiting records have to be handed over before more is read. That is so
-// if BatchWait is over, or if reading waits for memory: the waiting records use a part of the
-// memory.
+// isDue reports whether the waiting records have to be handed over before more is read. This is the
+// case if BatchWait is over. It is also the case if reading waits for memory, because the waiting
+// records use a part of the memory.
 func (g *gatherer) isDue() bool {
 	if !g.waits() {
 		return false
@@ -93,6 +93,7 @@ func (g *gatherer) isDue() bool {
 		return true
 	}
 	s := g.loop.source.Status()
-	// a subscription waits for a moment with every event
+	// A subscription waits for memory for a moment with every event, so a short wait does not
+	// count.
 	return s.Doing == source.AwaitingMemory && (!g.loop.in.FanOut || time.Since(s.Since) > time.Second)
 }

@@ -19,8 +19,8 @@ import (
 // Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
 // records, so each retry has all of them in order, even if the handler changed its batch.
 //
-// One goroutine hands the batch over. Its methods with an exported name may be called by any
-// goroutine at any time, also after the batch is over.
+// One goroutine hands the batch over. Any goroutine may call the exported methods at any time, also
+// after the batch is over.
 type Handover struct {
 	*delivery.Delivery
 	Code Code // what the user's code sees of it
@@ -41,8 +41,8 @@ type calling struct {
 	dying   *dying  // letters to put, or nil
 }
 
-// newHandover begins the handover of a run of records, which nobody changes until the handover is
-// closed. own says that the handler must get a copy of the run.
+// newHandover begins the handover of a run of records. No code changes the run until the handover
+// is closed. own says that the handler must get a copy of the run.
 func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)
@@ -72,7 +72,8 @@ func (d *Handover) Epoch() uint64 { return d.loop.term.Lease.Epoch }
 // Context returns the context of the handler's calls.
 func (d *Handover) Context() context.Context { return &d.ctx }
 
-// IsKeyed reports whether the batch has records of one key and other keys are handled besides.
+// IsKeyed reports whether all records of the batch have one key, and batches of other keys are
+// handled at the same time.
 func (d *Handover) IsKeyed() bool { return d.key != nil }
 
 // WantedBack reports whether the handler should stop after the record at hand, because another
@@ -87,9 +88,10 @@ var (
 	errBatchOver  = errors.New("weir: the batch is over; its records that are not done will be handled again")
 )
 
-// NoteDone notes that everything up to and including a record is done. The record was handed over
-// in the given use of the delivery, in a part that ends at end, which is nil for the last part.
-// given are the records of a call with one key: the delivery may have dropped them.
+// NoteDone notes that everything up to and including a record is done. use identifies the use of
+// the delivery in which the record was handed over. end is the position after the record's part of
+// the batch, or nil for the last part. given are the records of a call with one key, because the
+// delivery may have dropped them.
 func (d *Handover) NoteDone(use uint64, r *source.Record, end *Position, given []source.Record) error {
 	noted := d.MarkDone(use, r.SequenceNumber, r.Done, end)
 	if d.key != nil && !noted.Over {
@@ -114,7 +116,8 @@ func (d *Handover) NoteDone(use uint64, r *source.Record, end *Position, given [
 	return nil
 }
 
-// Save waits until the progress up to a position is durable, which NoteDone has noted.
+// Save waits until the progress up to a position is durable. NoteDone must have noted that progress
+// before.
 func (d *Handover) Save(ctx context.Context, use uint64, at Position) error {
 	if d.key != nil {
 		return d.key.Runner().Save(ctx, d.key, use, at, d.loop.term.AwaitSaved)
@@ -135,7 +138,8 @@ func (d *Handover) close() {
 	d.Code.Release()
 }
 
-// enter sets the state of the batch, of a key or of the shard.
+// enter sets the state of the batch's key, or of the shard if batches are handled one after the
+// other.
 func (d *Handover) enter(state supervise.State, attempt int, err error) {
 	if d.key != nil {
 		d.key.Enter(state, attempt, err)
@@ -150,8 +154,7 @@ var (
 )
 
 // where finds the record that an error of the handler names, and marks the records before it as
-// done. It returns an error that also says so if the record was not in the call, or was already
-// done.
+// done. If the record was not in the call, or was already done, the returned error says that too.
 func (d *Handover) where(err error) (failure.Blame, error) {
 	if err == nil {
 		return failure.Blame{}, nil

@@ -28,7 +28,7 @@ func (l keys) make() *keyed.Runner {
 	return r
 }
 
-// set notes the runner, nil for none.
+// set sets the runner; nil removes it.
 func (l keys) set(r *keyed.Runner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l keys) take(page source.Page) next {
 }
 
 // add passes the records of a page to the runner, in parts that leave room for other shards. The
-// last part reaches to end, past records that are dropped.
+// last part extends to the position end, which may be after records that are dropped.
 func (l keys) add(page *source.Page, end Position) next {
 	r := l.runner()
 	if r == nil {
@@ -112,8 +112,9 @@ func (l keys) add(page *source.Page, end Position) next {
 	return next{}
 }
 
-// leave ends the runner if it has nothing to handle, so that an idle shard has none. It reports
-// whether the loop may park. A runner that still works then wakes the loop when all is done.
+// leave ends the runner if it has nothing to handle, so that an idle shard has no runner. It
+// reports whether the loop may park. A runner that still works wakes the parked loop when all
+// records are done.
 func (l keys) leave() (parks bool, n next) {
 	r := l.runner()
 	if r == nil {
@@ -145,18 +146,19 @@ func (l keys) end() error {
 // With keys in parallel, records after the checkpoint may be done. A term that ends in order saves
 // with the lease which ones, so that the next owner does not handle them again. This note counts
 // only with the checkpoint and the epoch that it names. So it does not count after an operator has
-// moved the checkpoint, even if that moved it away and back.
+// moved the checkpoint, even if the operator has moved it back.
 
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
-	// While deaths are counted these records are not trusted, and a filter that changes in between
-	// would count other records.
+	// While deaths are counted, the note is not trusted. With a filter, it could be wrong: if the
+	// filter changes, the next owner counts other records.
 	if !l.in.Filters && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
 
-// known returns which of the next records the previous owner has done.
+// known returns which of the next records the previous owner has handled. It returns nil if that is
+// unknown.
 func (l keys) known() *keyed.Known {
 	s := l.session
 	if s.known == nil {

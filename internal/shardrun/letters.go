@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// afterFailure acts on a failure of the handler, which NoteFailure has noted, and returns the pause
-// before the next step. worked is the beginning of the last successful call before this one.
+// afterFailure acts on a failure of the handler that NoteFailure has already noted. It returns the
+// pause before the next step. worked is the beginning of the last successful call before this one.
 func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) time.Duration {
 	l := d.loop
 	v := d.judge(of, worked)
@@ -40,8 +40,8 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 }
 
 // afterDenial acts on a failure at a record that the handler had marked as done, and returns the
-// pause before the next step. The failure is reported and counts as an attempt of no record. Each
-// such call leaves fewer records, so the pause need not grow.
+// pause before the next step. The failure is reported, but does not count as an attempt of any
+// record. Each such call leaves fewer records, so the pause need not grow.
 func (d *Handover) afterDenial(err error) time.Duration {
 	d.NoteFailure(err, false, time.Now())
 	pause := retry.Pause(d.loop.in.RetryMin, d.loop.in.RetryMax, 1)
@@ -74,7 +74,7 @@ func (d *Handover) judge(of failure.Blame, worked time.Time) failure.Verdict {
 	return brake.Judge(&d.History, of, len(failed), old, worked, now)
 }
 
-// olderThan returns the number of records at the beginning that arrived before then.
+// olderThan returns the number of leading records that arrived before the time then.
 func olderThan(records []source.Record, then time.Time) (n int) {
 	for i := range records {
 		if at := records[i].Arrival; at == 0 || at >= then.UnixMilli() {

@@ -19,8 +19,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The methods of this file are for the run that a loop belongs to, and for those who ask about a
-// shard. Any goroutine may call them at any time. None waits for a term or for the user's code.
+// The run that a loop belongs to calls the methods of this file, and so does the code that reports
+// the status of shards. Any goroutine may call them at any time. No method waits for a term or for
+// the user's code.
 
 // Term returns the term of the loop.
 func (l *Loop) Term() *group.Term { return l.term }
@@ -167,27 +168,28 @@ func (l *Loop) Ended() time.Time {
 // Stall notes that this worker gives up the shard.
 func (l *Loop) Stall(now time.Time) { l.note(func(n *notes) { n.ended = mono.Of(now) }) }
 
-// ToldFails notes whether failing reads were reported, and ToldSlow that a slow handler was.
+// ToldFails notes whether failing reads were reported.
 func (l *Loop) ToldFails(told bool) { l.note(func(n *notes) { n.toldFails = told }) }
 
 // ToldSlow notes that a slow handler was reported.
 func (l *Loop) ToldSlow() { l.note(func(n *notes) { n.toldSlow = true }) }
 
-// SetStalls sets in how many terms in a row, before this one, the shard has stalled.
+// SetStalls sets the number of consecutive terms before this one in which the shard has stalled.
 func (l *Loop) SetStalls(terms int16) { l.note(func(n *notes) { n.stalls = terms }) }
 
-// Leave notes that the handler is left behind.
+// Leave notes that the handler is abandoned.
 func (l *Loop) Leave() { l.note(func(n *notes) { n.left = make(chan struct{}) }) }
 
-// Left returns a channel that is closed when a handler that was left behind has returned, and nil
-// if none was.
+// Left returns a channel that is closed when the abandoned handler has returned. It returns nil if
+// the handler was not abandoned.
 func (l *Loop) Left() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left
 }
 
-// Returned notes that the handler has returned. It is called once, when the loop has ended.
+// Returned notes that the handler has returned. It is called once, when the loop has ended. It
+// reports whether the handler had been abandoned.
 func (l *Loop) Returned() (wasLeft bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +227,8 @@ func (l *Loop) Acquit() {
 	if note == d {
 		return
 	}
-	// Not while it runs: it may have a record in hand that it has not begun with.
+	// A running loop may have a record that it has not begun to handle. So the note is stored only
+	// while the loop is parked.
 	l.term.NoteParked(note)
 }
 

@@ -1,7 +1,8 @@
 // Package shardrun handles one shard for one term: it takes the shard from its source to its
 // checkpoint.
 //
-// A [Loop] takes page after page. What follows each step is a value, a [next]:
+// A [Loop] takes page after page. Each step returns a [next], which says what follows. These are
+// the stages:
 //
 //	Pages      polling or fan-out brings a page
 //	batches    it is unpacked, filtered, and cut or gathered (gatherer)
@@ -10,8 +11,8 @@
 //	keys       or the records of each partition key go to the user's code in parallel
 //	checkpoint group.Term saves it with the next heartbeat
 //
-// The package imports nothing of the API. What it needs of the user's code are the interfaces User,
-// Handler, Code and Teller; what it needs of the run that all shards share is the interface Run.
+// The package does not import package weir. It reaches the user's code through the interfaces User,
+// Handler, Code and Teller, and the run that all shards share through the interface Run.
 package shardrun
 
 import (
@@ -78,7 +79,8 @@ const (
 	stops      // the user's code ends Run
 )
 
-// stopsWith is the next of an error with which the user's code ends Run, and goOn for nil.
+// stopsWith returns the next for an error with which the user's code ends Run. For nil, it returns
+// goOn.
 func stopsWith(err error) next {
 	if err == nil {
 		return next{}
@@ -89,9 +91,9 @@ func stopsWith(err error) next {
 // Resume continues a loop that has parked, as Read does.
 func (l *Loop) Resume() error { return l.Read() }
 
-// Read reads and handles the shard. It returns nil when the term is over, when the shard has ended
-// and while the loop is parked, because there is nothing to handle. It returns a [StopError] of the
-// user's code.
+// Read reads and handles the shard. It returns nil when the term is over or the shard has ended. If
+// there is nothing to handle, it parks the loop and returns the result of [group.Term.Park]. If the
+// user's code ends Run, it returns the [StopError].
 func (l *Loop) Read() (err error) {
 	parked := false
 	defer func() {
@@ -168,7 +170,7 @@ func (l *Loop) read() next {
 		if errors.Is(err, streams.ErrNoShard) {
 			return l.shardIsGone(err)
 		}
-		// The stream is gone. It may come back, or the application be stopped.
+		// The stream is gone. It may come back, or an operator may stop the application.
 		if !l.awaitStream(err) {
 			return next{then: over}
 		}
@@ -176,8 +178,8 @@ func (l *Loop) read() next {
 }
 
 // last makes one more read when another worker is to get the lease, and handles the result. Without
-// it, records that have come since the last read would wait for the next owner. The read has almost
-// the time of one heartbeat.
+// this read, records that have come since the last one would wait for the next owner. The read may
+// take almost one heartbeat interval.
 func (l *Loop) last() next {
 	if l.in.Parallel() { // running calls would have to end first
 		return next{then: over}
@@ -262,7 +264,7 @@ func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until t
 	return newHandover(l, run, own, b, until).deliver()
 }
 
-// size bounds the batches.
+// size returns the limits of a batch.
 func (l *Loop) size() batch.Size { return batch.Size{Records: l.in.Batch, Bytes: l.in.BatchBytes} }
 
 // unpacker returns an unpacker for a page, which drops the records that the filter drops.

@@ -89,8 +89,8 @@ func (l *Loop) pagesNow() Pages {
 }
 
 // noteArrival notes the arrival time of a page's first record, for the lag. It returns the position
-// after the last record, and false for a page without records. The loop needs the position before
-// the handler changes the records.
+// after the last record, and false for a page without records. The loop calls it before the handler
+// gets the records, because the handler may change them.
 func (l *Loop) noteArrival(page *source.Page) (end Position, some bool) {
 	if len(page.Records) == 0 {
 		return Position{}, false
@@ -128,8 +128,8 @@ func (l *Loop) shardIsGone(err error) next {
 	return next{then: over}
 }
 
-// absentPause bounds the pause between two reads of a stream that does not exist: all its shards
-// ask, and say so.
+// absentPause is the maximum pause between two reads of a stream that does not exist. All shards of
+// the stream read, and report that.
 const absentPause = 10 * time.Second
 
 // awaitStream waits before the next read of a stream that does not exist, and reports whether to
@@ -152,7 +152,7 @@ func (l *Loop) streamIsThere() {
 
 // The loop is its feed's [polling.Owner].
 
-// Context ends reading.
+// Context returns the context of the term. Reading ends with it.
 func (l *Loop) Context() context.Context { return l.term.Context() }
 
 // Calls returns the context of calls, which all shards share.
@@ -165,7 +165,7 @@ func (l *Loop) Wake() { l.term.Wake() }
 func (l *Loop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
-	// an iterator that has expired meanwhile says nothing about what is wrong
+	// An iterator that has expired in the meantime does not show why earlier reads failed.
 	expired := streams.Code(err) == "ExpiredIteratorException"
 	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
 	stays := refused && l.in.Expired == source.StayExpired

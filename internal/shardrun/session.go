@@ -22,8 +22,8 @@ type session struct {
 	start   Position // where reading began
 	idle    idle
 	gather  *gatherer // nil where batches do not wait
-	// How records are tried that may have killed owners before; nil if they did not, and before
-	// judged, which says that this was looked at.
+	// trial handles records that may have killed earlier owners. judged is set once the term has
+	// decided whether it needs a trial. trial is nil before that, and without a need.
 	trial  *trial
 	judged bool
 	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
@@ -111,8 +111,8 @@ func (l opening) open() next {
 		}
 		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, attempt)
 		lookup := errors.As(err, new(*lineage.LookupError))
-		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
-		// read
+		// Another worker may be able to look up the position. If the failure lasts, this worker
+		// gives the lease up, as for a shard that it cannot read.
 		if lookup {
 			l.failsAgain(attempt, err)
 		} else {

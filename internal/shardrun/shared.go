@@ -110,10 +110,10 @@ type Run interface {
 // Pages is the source of a shard's pages: a polling.Feed or a fanout.Reader. One goroutine at a
 // time uses it, except for Status and Stop, which may be called at any time.
 type Pages interface {
-	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
-	// streams.ErrNoShard or streams.ErrNoStream.
+	// Next returns the next page. If there is no page, it returns the cause of ctx, or an error
+	// that wraps source.ErrEmpty, streams.ErrNoShard or streams.ErrNoStream.
 	Next(ctx context.Context) (source.Page, error)
-	// Last makes one more read, without another try if it fails.
+	// Last makes one more read, without a retry.
 	Last(ctx context.Context) (source.Page, error)
 	Status() source.Status
 	// Stop ends a subscription that the shard's next owner would have to replace.

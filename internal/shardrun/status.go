@@ -75,7 +75,8 @@ func (s *status) fails(attempt int, err error) {
 	s.failure.err, s.failure.attempt = err, attempt
 }
 
-// failsHere notes the record at which the handler fails, once the state that follows was entered.
+// failsHere notes the record at which the handler fails. The state that follows the failure must
+// have been entered before.
 func (s *status) failsHere(at lease.Failing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *status) failsHere(at lease.Failing) {
 }
 
 // lastFailure returns how many calls of the user's code have failed in a row, and the error of the
-// last one; 0 and nil if that did not fail.
+// last one. It returns 0 and nil if the last call did not fail.
 func (s *status) lastFailure() (attempts int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

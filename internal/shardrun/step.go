@@ -194,7 +194,8 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 }
 
 // failsHere notes the record at which the handler fails, for the shard's status. letters says that
-// dead letters could not be stored. The shard has to be in its next state already.
+// dead letters could not be stored. The state that follows the failure must have been entered
+// before.
 func (d *Handover) failsHere(letters bool) {
 	at := d.Failing()
 	if at.Letters = letters; letters {
@@ -218,7 +219,7 @@ func cutShort(l *Loop, began time.Time, cause error) {
 	l.in.Tell.Stalled(l.term.Lease, Stalled{Stage: supervise.Handling, Since: began, Err: group.ErrStopping})
 }
 
-// failing is the history of the user's code's failures at one position.
+// failing is the history of failures of the user's code at one position.
 type failing struct {
 	at    Position
 	pulls int  // of the function that pulls

@@ -13,8 +13,7 @@ import (
 // doubles with each further death, up to suspectPauseMost.
 const suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 
-// trial handles the records of a term that may have killed the owners before; see
-// [failure.Trial].
+// trial handles the records of a term that may have killed earlier owners; see [failure.Trial].
 type trial struct {
 	failure.Trial
 	loop *Loop
@@ -96,8 +95,9 @@ func alone(d *Handover) next {
 	}
 }
 
-// restOfTrial makes single records of a batch in which a trial has ended, if keys are handled in
-// parallel: a batch must not have several keys. The next page is handled as usual.
+// restOfTrial is called for a batch in which a trial has ended. If keys are handled in parallel,
+// the rest of the batch is handled record by record, because a batch must not have several keys.
+// The next page is handled as usual.
 func restOfTrial(d *Handover) {
 	if d.loop.in.Parallel() {
 		d.Single()
@@ -133,20 +133,21 @@ func tried(d *Handover, err error) {
 	case t.Turn == failure.NoTurn: // the record was not begun as one that may kill
 		return
 	case err == nil:
-		// The next beat has to report both, so that the successor continues the trial if the worker
-		// dies before the next record is begun.
+		// The next heartbeat has to report both the note and the position. If this worker then dies
+		// before it begins the next record, the next owner continues the trial.
 		l.term.NoteSoon(t.Survived(l.term.At(), d.Epoch()))
 		l.term.Advance(t.Deaths.At)
 	default:
 		l.term.NoteSoon(t.Failed(d.Epoch()))
 	}
-	// The note of the next record comes with what was noted here, or after it.
+	// The note about the next record is saved together with this note, or after it.
 	t.Turn = failure.NoTurn
 	l.in.Turns.GiveBack()
 }
 
-// pause waits before a record is handled again that has killed its worker, once in a term. The
-// lease keeps the number of workers that it killed, so the pause grows from owner to owner.
+// pause waits before a record that has killed workers is handled again. It does this once in a
+// term. The lease stores how many workers the record killed, so the pause grows from owner to
+// owner.
 func (t *trial) pause(id string) next {
 	if t.Paused {
 		return next{}
@@ -204,7 +205,8 @@ func (t *trial) tellSuspected(id string, pause time.Duration) {
 }
 
 // namesKilled reports whether the last note of the deaths of a term names killed records that the
-// next owner needs. A term decides at its first record how it handles records.
+// next owner needs. At its first record, a term decides whether it needs a trial. Without a trial,
+// the names are not needed.
 func namesKilled(l *Loop) bool {
 	if s := l.session; s != nil && s.judged && s.trial == nil {
 		return false

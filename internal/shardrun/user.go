@@ -25,7 +25,8 @@ type Position = shard.Position
 type User interface {
 	// Open makes the handler of a term that begins at from.
 	Open(ctx context.Context, t *group.Term, from Position) (Handler, error)
-	// Shared returns a handler for one shard if all shards have the same user's handler.
+	// Shared returns a Handler for one shard. It is used if all shards share one handler of the
+	// user.
 	Shared() Handler
 	// Position returns the position of the sink in a shard.
 	Position(ctx context.Context, stream, shard string) (Position, error)
@@ -33,7 +34,8 @@ type User interface {
 	PutLetters(ctx context.Context, letters []deadletter.Letter) error
 	// Match asks the filter.
 	Match(r *source.Record) (matches, isJSON bool, err error)
-	// PanicIn returns the panic of the user's code that err wraps, and a zero Panic for none.
+	// PanicIn returns the panic of the user's code that err wraps, or the zero Panic if there is
+	// none.
 	PanicIn(err error) Panic
 	// Reject marks an error as permanent.
 	Reject(err error) error
@@ -60,7 +62,7 @@ type Handler interface {
 // Code shows the records of a handover to the user's code. One goroutine at a time calls its
 // methods.
 type Code interface {
-	// First sets the records of the first call. Nobody else uses their memory.
+	// First sets the records of the first call. No other code uses their memory.
 	First(run []source.Record)
 	// Keyed sets the records of the first call of a handover that is used again. It copies them.
 	Keyed(run []source.Record)
@@ -90,7 +92,8 @@ type Teller interface {
 	Suspected(of group.Held, d lease.Deaths, record string, next time.Duration)
 	ReadFailed(of lease.Key, err error, throttled bool, next time.Duration)
 	PositionExpired(of lease.Key, e source.Expiry)
-	// ReadingChanged says that a shard is polled because of why, or that fan-out is back.
+	// ReadingChanged says that a shard is polled because of why, or that fan-out is back if why is
+	// nil.
 	ReadingChanged(of lease.Key, why error)
 	Stalled(of group.Held, e Stalled)
 }
