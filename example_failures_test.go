@@ -55,7 +55,7 @@ func ExampleBatch_Done() {
 	// served: two teas
 }
 
-// A sink that is given a record twice knows it by its ID.
+// A sink that gets a record twice recognizes the record by its ID.
 func ExampleRecord_ID() {
 	table := map[string]string{} // for example rows whose primary key is the ID
 	_ = weir.RecordFunc(func(_ context.Context, r weir.Record) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A worker without AWS: an embedded Kinesis, and leases in memory.
+// A worker runs without AWS: Kinesis is embedded, and the leases are in memory.
 func ExampleConsumer_Run() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -37,7 +37,7 @@ func ExampleConsumer_Run() {
 	// Output: customer-7: one espresso
 }
 
-// Reading a stream without an application, from the beginning to where its tip is now.
+// A Reader reads a stream without an application, from the beginning to its current tip.
 func ExampleReader_Records() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -60,7 +60,7 @@ func ExampleReader_Records() {
 	// customer-7: one more
 }
 
-// A handler that saves its progress in the middle of a batch, after each record that was expensive.
+// A handler saves its progress in the middle of a batch, after each expensive record.
 func ExampleBatch_Checkpoint() {
 	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
@@ -75,8 +75,8 @@ func ExampleBatch_Checkpoint() {
 	})
 }
 
-// A function for each record: a record is done when it returns nil, and tried again when it does
-// not.
+// A function handles one record at a time. A record is done when the function returns nil, and is
+// tried again after an error.
 func ExampleRecordFunc() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -109,7 +109,7 @@ func ExampleRecordFunc() {
 	// try 3: a croissant
 }
 
-// A sink that stores its position: reading begins there, and the checkpoint does not count.
+// A sink stores its position. Reading begins there, and not at the checkpoint.
 func ExampleConsumer_RunShards() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -154,7 +154,7 @@ func (t *till) Handle(_ context.Context, b *weir.Batch) error {
 
 func (*till) Close(_ context.Context, why weir.EndReason) { fmt.Println("closed:", why) }
 
-// The loop is yours: batches of a shard are pulled, and are done when you say so.
+// A function with its own loop pulls the batches of a shard, and marks the records that are done.
 func ExampleShard_Batches() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -190,7 +190,7 @@ func ExampleShard_Batches() {
 
 func charge(context.Context, []byte) error { return nil }
 
-// example stands for the *testing.T that a test would give.
+// example takes the place of the *testing.T that a test would pass.
 type example struct{ testing.TB }
 
 func (example) Helper()                      {}

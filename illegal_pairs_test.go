@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestIllegalPairsAreRefused has a row for each pair of features that do not go together, as the
-// simulation lists them in internal/proof/sim/features.go: New, RunShards or Records refuses it
-// with one sentence, before anything is read.
+// TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined. The
+// simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards or Records
+// refuses such a pair with one sentence, before anything is read.
 func TestIllegalPairsAreRefused(t *testing.T) {
 	keys := weir.Parallel{Keys: 4}
 	gives := weir.GiveUp{To: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// A process that was suspended in the body wakes up before the timer that ends the context. The
-// clock says before each record whether the shard is still the worker's.
+// A process that was suspended in the loop body may continue before the timer ends the context. So
+// the loop checks the clock before each record, to find out whether the shard is still this
+// worker's.
 func TestTheLoopAsksTheClockBeforeEachRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

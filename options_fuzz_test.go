@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// optionRules say of each field of options with their defaults what its documentation allows. A
-// field without a rule fails the tests.
+// optionRules has a rule for each field of Options. A rule reports whether the documentation allows
+// the field's value, after the defaults were set. A field without a rule fails the tests.
 var optionRules = map[string]func(o *Options) bool{
 	"App":         func(o *Options) bool { return aName.MatchString(o.App) },
 	"Stream":      streamsAreGood, // its errors are those of Streams too
@@ -141,7 +141,7 @@ func streamsAreGood(o *Options) bool {
 	return len(given) > 0 || o.StreamsFunc != nil
 }
 
-// defaults are options as documented where o has zeros.
+// defaults returns o with the documented default in place of each zero.
 func defaults(o Options) Options {
 	if o.Worker == "" {
 		o.Worker = "host-1"
@@ -198,7 +198,7 @@ func must(p Position, err error) Position {
 	return p
 }
 
-// choices are the values of a field that are tried, the zero value first.
+// choices returns the values of a field to try, the zero value first.
 func choices(t testing.TB, field reflect.StructField) []any {
 	switch v := reflect.Zero(field.Type).Interface().(type) {
 	case string:
@@ -268,8 +268,8 @@ func anys[T any](values []T) (all []any) {
 
 var atNewClient = kinesis.New(kinesis.Options{Region: "eu-west-1"})
 
-// checkNew holds New to the rules: it fails where one is broken and names those fields and no
-// others, or has filled in the defaults.
+// checkNew checks that New follows the rules. If o breaks rules, New must fail and name exactly the
+// fields of these rules. Otherwise New must fill in the defaults.
 func checkNew(t *testing.T, o Options) {
 	t.Helper()
 	want := defaults(o)
@@ -309,7 +309,7 @@ func checkNew(t *testing.T, o Options) {
 	}
 }
 
-// fieldsNamed are those that the lines of an error name, sorted.
+// fieldsNamed returns the fields that the lines of an error name, sorted.
 func fieldsNamed(t *testing.T, err error) (named []string) {
 	t.Helper()
 	for line := range strings.Lines(err.Error()) {
@@ -414,7 +414,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// raw is a value of like's type that stands in b, or like where it is not made of bytes.
+// raw reads a value of like's type from b. It returns like itself if values of that type cannot be
+// made from bytes.
 func raw(like any, b []byte) (value any, rest []byte) {
 	var word [8]byte
 	switch like.(type) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
-// Records for a handler that keeps none are as good as new when they are used again.
+// A handler that keeps no records gets a slice that is reused. A reused slice equals a new one.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	d := new(handed)
 	pooled.Fill(&d.copies)

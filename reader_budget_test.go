@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// receiving is a client of srv, and how many bytes it has received.
+// receiving returns a client of srv, and the number of bytes that the client has received.
 func receiving(t *testing.T, srv *kinesistest.Server) (*kinesis.Client, *atomic.Int64) {
 	t.Helper()
 	received := new(atomic.Int64)
@@ -73,8 +73,8 @@ func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir
 	return r
 }
 
-// However many shards are behind, and however long the loop takes for what it was given, no more is
-// read than the memory allows; and all of it comes.
+// The Reader never reads more than the memory allows, for any number of shards that are behind and
+// however slow the loop is. It still yields all records.
 func TestReaderKeepsToItsMemory(t *testing.T) {
 	const (
 		shards = 32
@@ -165,8 +165,8 @@ func TestReaderTakesShardsInTurn(t *testing.T) {
 	})
 }
 
-// reads is how many goroutines of ours there are, the server's left out, and those that are about
-// to end.
+// reads returns the number of goroutines that read shards. It does not count goroutines of the
+// server, or goroutines that are about to end.
 func reads() (n int) {
 	synctest.Wait()
 	stacks := make([]byte, 64<<20)
@@ -179,8 +179,7 @@ func reads() (n int) {
 	return n
 }
 
-// A shard that is polled and has nothing new has no goroutine, and what comes is yielded all the
-// same.
+// A polled shard without new records has no goroutine. Records that arrive later are still yielded.
 func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	const shards = 1000
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {

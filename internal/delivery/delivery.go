@@ -187,8 +187,8 @@ type Named struct {
 	Untried        int  // number of records from there on that were left out because of their age
 }
 
-// Blame records that all records before the first one that an error names are done. It does this
-// only for the placing NamedHere.
+// Blame finds the first record that an error names, and its placing. If the placing is NamedHere,
+// Blame marks all records before that record as done.
 func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,8 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 		if i, found = d.find(number, done); found {
 			d.done = max(d.done, i+1)
 		}
-		// The records are no longer there for late callers. These never mark the end of the shard.
+		// A late caller comes after the records were dropped, so only positions are compared. Late
+		// callers never mark the end of the shard.
 		if d.whole {
 			at, _ = shard.Part(number, done)
 			found = at.Compare(d.upTo) <= 0

@@ -103,7 +103,8 @@ func (p *Policy) Judge(c Call) Verdict {
 
 // JudgeKiller decides about a record that has killed its workers. held is how long this worker has
 // had the shard. other reports whether it has handled other records during that time. If so, the
-// record is the probable cause, because a broken build that dies with every record handles none.
+// record is the probable cause: a broken build would die with every record and handle no other
+// record.
 func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Action {
 	return p.hold(1, held, other, room)
 }

@@ -73,9 +73,9 @@ func (t *Trial) Next(at shard.Position) {
 // before it. The stored deaths stay, because they concern the later record. They include deaths
 // while other shards tried a record.
 //
-// There are two cases in which Clears drops the stored deaths. If more owners have died than they
-// explain, a record before it may be the cause, and each record is noted again. If the record at
-// which the owners died has expired, the deaths must not count against the next record.
+// There are two cases in which Clears drops the stored deaths. If more owners have died than these
+// deaths explain, an earlier record may be the cause, and each record is noted again. If the record
+// at which the owners died has expired, the deaths must not count against the next record.
 func (t *Trial) Clears(record shard.Position, after int) bool {
 	d := &t.Deaths
 	if d.Tried == 0 || d.Record.IsZero() {
@@ -90,8 +90,8 @@ func (t *Trial) Clears(record shard.Position, after int) bool {
 	case d.Count-d.Tried <= after+1:
 		return true
 	}
-	// The deaths that stay in Count are explained. Otherwise the next ones would be dropped as
-	// well.
+	// Count keeps only the deaths that a trial needs. With a larger Count, the deaths that are
+	// stored next would be dropped as well.
 	d.Count, d.Tried, d.Alone = after, 0, 0
 	return false
 }

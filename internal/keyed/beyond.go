@@ -10,9 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// The owner of a shard can store which records after the mark are done, for the next owner. The
-// stored text contains the lengths of runs of records, beginning at the mark. Runs of records that
-// are not done alternate with runs of records that are done.
+// The mark of a shard is the position before which all records are done. The owner of a shard can
+// store which records after the mark are done, for the next owner. The stored text contains the
+// lengths of runs of records, beginning at the mark. Runs of records that are not done alternate
+// with runs of records that are done.
 //
 // A shard does not change. Every reader that starts at the same position therefore counts the same
 // records, if it unpacks aggregates in the same way. A hash of the first record verifies the
@@ -26,9 +27,9 @@ const beyondForm = 1
 // hashBytes is the number of bytes of the hash of the first record.
 const hashBytes = 8
 
-// Beyond encodes which records after the mark are done. It returns "" if there are none. most is
-// the maximum size of the result in bytes, so records farther away may be missing. mode encodes how
-// aggregates are unpacked.
+// Beyond encodes which records after the mark are done. It returns "" if no record after the mark
+// is done. most is the maximum size of the result in bytes, so records farther away may be missing.
+// mode encodes how aggregates are unpacked.
 func (s *Span) Beyond(mode byte, most int) string {
 	if s.first == nil {
 		return ""
@@ -67,7 +68,7 @@ func nameOf(r *source.Record) []byte {
 }
 
 // Known contains which records after a mark are already done. It is read one record after the
-// other. The zero Known contains none.
+// other. The zero Known contains no record.
 type Known struct {
 	name string // hash of the first record; "" after the record was read
 	runs []byte

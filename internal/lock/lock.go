@@ -1,8 +1,8 @@
 // Package lock provides the mutexes of the engine and defines their order.
 //
 // Each mutex has a rank. A goroutine that holds a mutex may only take mutexes of lower ranks, so
-// two goroutines never wait for each other. It must hold none while it calls user code, the store
-// or Kinesis; see [Free].
+// two goroutines never wait for each other. It must hold no mutex while it calls user code, the
+// store or Kinesis; see [Free].
 //
 // Without build tags, a [Mutex] is a [sync.Mutex] and Free does nothing. With the tag lockranks,
 // each Lock checks the order. make race, the simulation and the mutants set the tag.

@@ -10,8 +10,8 @@ const Checked = false
 // Mutex is a mutex with a rank.
 type Mutex[R Rank] = sync.Mutex
 
-// Free reports a violation if the goroutine holds a mutex of this package. A caller uses it before
-// a call during which it must hold none. what names that call.
+// Free reports a violation if the goroutine holds a mutex of this package. Free is used before a
+// call during which the goroutine must hold no mutex. what names that call.
 func Free(what string) {}
 
 // Violations returns the violations so far. After its first call, violations are collected and no

@@ -48,8 +48,8 @@ func take(r Rank) {
 	}
 }
 
-// Free reports a violation if the goroutine holds a mutex of this package. A caller uses it before
-// a call during which it must hold none. what names that call.
+// Free reports a violation if the goroutine holds a mutex of this package. Free is used before a
+// call during which the goroutine must hold no mutex. what names that call.
 func Free(what string) {
 	if held := lowest(); held >= 0 {
 		report(fmt.Sprintf("lock order: %s is called by a goroutine that holds %s", what, named(held)))

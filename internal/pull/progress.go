@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Progress is how far the function of one call has got. A nil Progress belongs to no function.
+// Progress describes how far a function that pulls has got during one call. A nil Progress means
+// that no function pulls.
 type Progress struct {
 	done chan struct{} // closed when the function has returned, with
 	err  error
@@ -40,7 +41,7 @@ func (p *Progress) Hold(why string) {
 	}
 }
 
-// Held returns what Hold set last. Any goroutine may call it.
+// Held returns the hold that Hold set last. Any goroutine may call it.
 func (p *Progress) Held() Hold {
 	if p == nil {
 		return Hold{}
@@ -82,14 +83,14 @@ func (p *Progress) HandedOver(r *source.Record) {
 	p.handed = source.After(r.SequenceNumber, r.Done)
 }
 
-// Dropped notes that the records after the last one that the function got are dropped, up to a
-// position.
+// Dropped notes that the records after the last record of HandedOver are dropped, up to a position.
 func (p *Progress) Dropped(upTo shard.Position) {
 	p.trail.Store(&trail{after: p.handed, upTo: upTo})
 }
 
-// Past returns the position before which everything is done when the function has done everything
-// before a position. Any goroutine may call it.
+// Past returns the position before which everything is done if the function has done everything
+// before the position done. The result is later than done if the next records were dropped. Any
+// goroutine may call it.
 func (p *Progress) Past(done shard.Position) shard.Position {
 	if t := p.trail.Load(); t != nil && done.Compare(t.after) >= 0 && done.Compare(t.upTo) < 0 {
 		return t.upTo

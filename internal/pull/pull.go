@@ -1,5 +1,5 @@
-// Package pull hands batches to a user's function that asks for them, and keeps how far the
-// function is. The function runs in its own goroutine; the shard's goroutine waits for it.
+// Package pull hands batches to a user's function that asks for them, and records the function's
+// progress. The function runs in its own goroutine; the shard's goroutine waits for it.
 package pull
 
 import (
@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// ErrNext is returned by [Puller.Hand] when the function asks for the next batch. The records of
-// the batch before are done when the function says so.
+// ErrNext is returned by [Puller.Hand] when the function asks for the next batch. The function
+// marks the records of the previous batch as done itself, possibly later.
 var ErrNext = errors.New("weir: the next batch is asked for")
 
 // EndedError is returned when the function has returned although the term continues.
@@ -38,8 +38,8 @@ type Puller[B any] struct {
 	last bool // this batch is the last one
 }
 
-// Start calls f in a new goroutine. f must not panic. If it ends its goroutine, exit counts as its
-// error. wake is called when f has returned.
+// Start calls f in a new goroutine. f must not panic. If f ends its goroutine with runtime.Goexit,
+// exit counts as the error of f. wake is called when f has returned.
 func Start[B any](f func(p *Puller[B]) error, exit error, wake func()) *Puller[B] {
 	p := &Puller[B]{
 		Progress: &Progress{done: make(chan struct{})},
@@ -79,9 +79,10 @@ func (p *Puller[B]) Next(isLast func(B) bool) (b B, some bool, err error) {
 	}
 }
 
-// Hand passes a batch to the function and returns when the function asks for the next one, with
-// [ErrNext], or has returned. end says that the shard ends with the batch: then the function may
-// return nil. The shard's goroutine calls it.
+// Hand passes a batch to the function. It returns [ErrNext] when the function asks for the next
+// batch. When the function has returned, Hand returns an [EndedError]. end says that the shard ends
+// with the batch: if the function then returns nil, Hand returns nil. The shard's goroutine calls
+// it.
 func (p *Puller[B]) Hand(ctx context.Context, b B, end bool) error {
 	select {
 	case p.batches <- b:

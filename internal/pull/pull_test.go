@@ -13,7 +13,8 @@ import (
 
 var errExit = errors.New("the function ended its goroutine")
 
-// isLast reports whether a batch, a number, is the last one: 3.
+// isLast reports whether a batch is the last one. In these tests a batch is a number, and 3 is the
+// last.
 func isLast(n int) bool { return n == 3 }
 
 // drain returns a function that asks for batches until the last one.
@@ -56,7 +57,7 @@ func TestAFunctionGetsAllBatches(t *testing.T) {
 	})
 }
 
-// A function that returns before the shard ends is noticed with each way in which it can.
+// A function may return before the shard ends in several ways. Package pull detects each of them.
 func TestAFunctionReturnsTooEarly(t *testing.T) {
 	failed := errors.New("failed")
 	for name, c := range map[string]struct {
@@ -82,7 +83,8 @@ func TestAFunctionReturnsTooEarly(t *testing.T) {
 	}
 }
 
-// When the term ends, the function keeps its batch until it comes back, and gets the reason then.
+// When the term ends, the function keeps its batch until it asks for the next one. Then it gets the
+// reason.
 func TestABatchIsTheFunctionsUntilItComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := errors.New("lost")
@@ -116,7 +118,7 @@ func TestABatchIsTheFunctionsUntilItComesBack(t *testing.T) {
 	})
 }
 
-// Records that were dropped after what the function got are done with it.
+// Dropped records are done when the function has done all records before them.
 func TestDroppedRecordsAreDoneWithWhatIsBeforeThem(t *testing.T) {
 	at := func(n string) shard.Position { return source.After(n, shard.Whole) }
 	p := new(Progress)

@@ -50,7 +50,7 @@ func (c fakeCode) Call(delivery.Part) error { return c.user.handle() }
 func (c fakeCode) Forget()                  {}
 func (c fakeCode) Release()                 {}
 
-// onePage is pages with one page, and nothing behind it.
+// onePage is a source with a single page.
 type onePage struct {
 	page source.Page
 	read bool
@@ -77,9 +77,9 @@ func newTestRun(t *testing.T, c Config, handle func() error) *Run {
 	return New(t.Context(), c, &fakeUser{handle: handle}, new(Registry), new(shardrun.Counters))
 }
 
-// What Live, Ready, Shards and Health ask for is answered while the term's mutex is held, as by a
-// beat, and while a handler blocks. The test runs in real time, because virtual time stands still
-// while a goroutine waits for a mutex. It waits for long only if it fails.
+// Live, Ready, Shards and Health get their data while a heartbeat holds the mutex of a term, and
+// while a handler blocks. The test runs in real time, because virtual time stands still while a
+// goroutine waits for a mutex. It waits for long only if it fails.
 func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	const patience = 30 * time.Second
 	handling, finish := make(chan struct{}), make(chan struct{})
@@ -144,7 +144,7 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	}
 }
 
-// A look at sound shards allocates nothing, so that one at ten thousand is cheap.
+// A look at sound shards allocates nothing, so a look at ten thousand shards is cheap.
 func TestALookAtSoundShardsAllocatesNothing(t *testing.T) {
 	r := newTestRun(t, Config{StallAfter: time.Minute, Config: shardrun.Config{Times: lease.Times{Handoff: time.Minute}}}, nil)
 	for range 100 {

@@ -76,7 +76,7 @@ func (r fakeRun) Setup(string) *source.Setup                   { return nil }
 func (r fakeRun) Pages(*Loop, Position) Pages                  { return r.pages }
 func (r fakeRun) LogPanic(*slog.Logger, string, error, ...any) {}
 
-// silence is a Teller that nobody hears.
+// silence is a Teller that ignores all events.
 type silence struct{}
 
 func (silence) Read(lease.Key, *source.Page)                              {}
@@ -94,7 +94,7 @@ func (silence) PositionExpired(lease.Key, source.Expiry)                  {}
 func (silence) ReadingChanged(lease.Key, error)                           {}
 func (silence) Stalled(group.Held, Stalled)                               {}
 
-// shared is what loops share whose handler is handle.
+// shared returns the Shared of loops whose handler is handle.
 func shared(t *testing.T, c Config, handle func(p delivery.Part) error) *Shared {
 	log := slog.New(slog.DiscardHandler)
 	return &Shared{
@@ -103,7 +103,7 @@ func shared(t *testing.T, c Config, handle func(p delivery.Part) error) *Shared 
 	}
 }
 
-// onePage is pages with one page, which comes when wait has returned, and nothing behind it.
+// onePage is a source with a single page, which Next returns after wait has returned.
 type onePage struct {
 	wait func(ctx context.Context)
 	page source.Page

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Each idle shard has one of each, and of its feed. They have the sizes of the heap's classes: one
-// byte more takes 16 or 32, and twice that of the process.
+// Each idle shard has one Loop, one Term and one feed. Their sizes are size classes of the heap.
+// One more byte would take 16 or 32 bytes more of the heap, and twice that of the process's memory.
 func TestWhatAShardIsReadWithIsSmall(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("pointers have another size")
@@ -23,7 +23,8 @@ func TestWhatAShardIsReadWithIsSmall(t *testing.T) {
 	}
 }
 
-// A hold belongs to the call of the function that pulls. Set later, it holds nothing.
+// A hold belongs to one call of the function that pulls. A hold that is set after the call has
+// ended has no effect.
 func TestAHoldEndsWithItsTerm(t *testing.T) {
 	in := shared(t, Config{}, nil)
 	term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})

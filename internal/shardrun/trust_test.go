@@ -32,9 +32,8 @@ func (f *forgetful) Beat(ctx context.Context, app string, r lease.Report) (lease
 	return f.Store.Beat(ctx, app, r)
 }
 
-// No call of a handler begins when trust is over, also if the timer that is to end the term's
-// context is late. A call that began in time may finish; neither the next batch nor a retry may
-// begin.
+// No call of a handler begins when trust is over, even if the timer that ends the term's context is
+// late. A call that began in time may finish; neither the next batch nor a retry may begin.
 func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	const failover = 5 * time.Second
 	over := func(context.Context) { time.Sleep(failover) }
@@ -106,7 +105,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	}
 }
 
-// timerOf is the timer that ends the trust of a term's worker.
+// timerOf returns the timer that ends the trust of a term's worker.
 func timerOf(t *testing.T, term *group.Term) *time.Timer {
 	t.Helper()
 	timer := reflect.ValueOf(term).Elem().FieldByName("trust").Elem().FieldByName("timer")
