@@ -57,7 +57,7 @@ type Events struct {
 	// this worker has the shard now; see Options.SuspectAfter. It is called before the first record
 	// of a term, and once more when the record that kills workers is identified.
 	Suspected func(context.Context, Suspected)
-	// ReadFailed is called when reading a shard failed or was throttled. It is retried.
+	// ReadFailed is called when a read of a shard failed or was throttled. weir retries the read.
 	ReadFailed func(context.Context, ReadFailed)
 	// PositionExpired is called when records after a shard's checkpoint left the stream unread, or
 	// may have; see [ExpiredPolicy].
@@ -69,8 +69,8 @@ type Events struct {
 	// Options.StallAfter and HandlerTimeout. It is also called when a handler did not finish within
 	// Options.StopTimeout; Err is then ErrStopping.
 	Stalled func(context.Context, Stalled)
-	// StoreFailed is called when a call of the store, or the listing of a stream, failed. It is
-	// retried.
+	// StoreFailed is called when a call of the store, or the listing of a stream, failed. weir
+	// retries the call.
 	StoreFailed func(context.Context, StoreFailed)
 	// Leading is called when this worker becomes the leader or stops being the leader.
 	Leading func(context.Context, Leading)
@@ -172,8 +172,8 @@ type HandlerFailed struct {
 	At            Position // everything before this position is done
 	// Records is the number of records that will be delivered again, from First to Last. First and
 	// Last are sequence numbers as at the end of [Record.ID], with "+2" appended for the second
-	// record of an aggregate. They are 0 and "" when all records were done, and when Open, Position
-	// or Pull of [ShardHandlers] failed.
+	// record of an aggregate. When all records were done, and when Open, Position or Pull of
+	// [ShardHandlers] failed, Records is 0, and First and Last are "".
 	Records     int
 	First, Last string
 	Err         error // wraps a [PanicError] after a panic

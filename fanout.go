@@ -22,11 +22,12 @@ const (
 	// [Options].RemoveFanOut or by `weir fanout remove`. `weir fanout list` shows the registered
 	// consumers. A stream can have 20 consumers, in some modes 50.
 	//
-	// Subscriptions use their own connections, which the client's HTTP client makes. They use
-	// HTTP/2 if its transport supports that. Its timeout for whole calls and its limit of
-	// connections do not apply, because a subscription lasts five minutes. An HTTP client that is
-	// neither the SDK's nor an *http.Client is used unchanged. While the handler is busy, up to 256
-	// KiB of each subscription may wait in the buffers of HTTP/2, in addition to Options.MaxMemory.
+	// Subscriptions use separate connections, which the client's HTTP client makes. The connections
+	// use HTTP/2 if the transport of the HTTP client supports that. The HTTP client's timeout for
+	// whole calls and its limit of connections do not apply, because a subscription lasts five
+	// minutes. An HTTP client that is neither the SDK's nor an *http.Client is used unchanged.
+	// While the handler is busy, up to 256 KiB of each subscription may wait in the buffers of
+	// HTTP/2, in addition to Options.MaxMemory.
 	//
 	// If the service refuses a subscription, if three subscriptions in a row fail, or if there is
 	// no memory for one message, weir polls the shard and tries fan-out again every minute.

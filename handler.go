@@ -11,11 +11,11 @@ import (
 
 // Handler handles the records of an application, batch by batch.
 //
-// For each shard, one goroutine at a time calls Handle. Calls for different shards run
-// concurrently. If Handle returns nil, all records of the batch are done, and the checkpoint may
-// pass them. After an error or a panic, weir pauses and calls Handle again with the records that
-// are not done: the whole batch, or the records after the last one that was passed to [Batch.Done]
-// or [Batch.Checkpoint]. To end Run, return [Stop].
+// Calls for different shards run concurrently. For each shard, one goroutine at a time calls
+// Handle, unless [Options].Parallel is set. If Handle returns nil, all records of the batch are
+// done, and the checkpoint may pass them. After an error or a panic, weir pauses and calls Handle
+// again with the records that are not done: the whole batch, or the records after the last one that
+// was passed to [Batch.Done] or [Batch.Checkpoint]. To end Run, return [Stop].
 //
 // weir skips a record only if an option says so: [Options].GiveUp puts a dead letter in its place,
 // [Options].Filter drops it, and [Options].Expired applies to records that have left the stream.

@@ -200,7 +200,7 @@ func (r *Run) silent(endpoint string, times int) {
 	r.shared.Log.Info("reads got no answer and were repeated over new connections", "endpoint", endpoint, "reads", times)
 }
 
-// Hooked returns the context of hooks.
+// Hooked returns the context that hooks get.
 func (r *Run) Hooked() context.Context { return r.telling.hooked }
 
 // Emit puts a call of a hook into the queue of the run. For a change of state, state identifies the

@@ -64,8 +64,8 @@ func (s *standing) end(l *shardrun.Loop) (last bool) {
 }
 
 // running appends the running loops to all. The caller reads the status of the loops without the
-// mutex. Otherwise Live, Ready, Shards and Health, which take this mutex, would have to wait for
-// that.
+// mutex. Otherwise Live, Ready, Shards and Health, which take this mutex, would have to wait while
+// it is read.
 func (s *standing) running(all []*shardrun.Loop) []*shardrun.Loop {
 	s.mu.Lock()
 	defer s.mu.Unlock()

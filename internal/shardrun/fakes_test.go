@@ -37,7 +37,7 @@ func (u *fakeUser) Match(*source.Record) (matches, isJSON bool, err error) {
 func (u *fakeUser) PanicIn(error) Panic    { return Panic{} }
 func (u *fakeUser) Reject(err error) error { return err }
 
-// fakeHandler is a handler. A function pulls if pulling is set.
+// fakeHandler is a Handler. If pulling is set, the handler is a function that pulls.
 type fakeHandler struct {
 	user    *fakeUser
 	pulling *pull.Progress

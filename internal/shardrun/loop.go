@@ -301,7 +301,7 @@ func (l *Loop) callIdle() (called bool, n next) {
 	return true, l.handOver(nil, false, b, time.Time{})
 }
 
-// gathers returns the gatherer of the loop, which it makes if there is none.
+// gathers returns the gatherer of the loop. It makes the gatherer if there is none.
 func (l *Loop) gathers() *gatherer {
 	s := l.session
 	if s.gather == nil {
@@ -321,7 +321,7 @@ func (l *Loop) waiting() *gatherer {
 	return l.session.gather
 }
 
-// flush hands over what waits, if anything does.
+// flush hands over the waiting records, if there are any.
 func (l *Loop) flush(until time.Time) next {
 	g := l.waiting()
 	if !g.waits() {

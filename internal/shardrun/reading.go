@@ -22,13 +22,13 @@ const (
 	aFailure     // reading is over
 )
 
-// dueSoon is the time that a request in progress gets although something else is due, because a
-// request that is cut short has to be repeated.
+// dueSoon is how long a request in progress may continue although something else is due. A request
+// that is cut short would have to be repeated.
 const dueSoon = 15 * time.Second
 
 // nextPage returns the next page, or says why there is none. With fan-out the source waits for a
 // page, and nextPage ends the wait when something else is due. With polling the source does not
-// wait, and a timer wakes the loop.
+// wait, and a timer wakes the loop when something else is due.
 func (l *Loop) nextPage() (page source.Page, what got, err error) {
 	reading := l.term.Reading()
 	ctx := reading
@@ -155,7 +155,7 @@ func (l *Loop) streamIsThere() {
 // Context returns the context of the term. Reading ends with it.
 func (l *Loop) Context() context.Context { return l.term.Context() }
 
-// Calls returns the context of calls, which all shards share.
+// Calls returns the context for calls of the service. All shards share it.
 func (l *Loop) Calls() context.Context { return l.term.Trust() }
 
 // Wake wakes the loop.

@@ -58,7 +58,7 @@ type idle struct {
 	tip   time.Time   // when an event last said that nothing more was to be read
 }
 
-// again schedules the next idle call, as after each batch.
+// again schedules the next idle call. It is called at the beginning and after each batch.
 func (i *idle) again() {
 	if i.every > 0 {
 		i.due = time.Now().Add(i.every)

@@ -55,7 +55,7 @@ type Config struct {
 // Parallel reports whether partition keys are handled in parallel.
 func (c *Config) Parallel() bool { return c.Keys > 0 }
 
-// NotJSON says how records are treated that are not JSON, if the filter needs JSON.
+// NotJSON says how records that are not JSON are treated, if the filter needs JSON.
 type NotJSON uint8
 
 const (

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// suspectPause is the time before a shard handles a record again that has killed its worker. It
-// doubles with each further death, up to suspectPauseMost.
+// suspectPause is the pause before a record that has killed its worker is handled again. It doubles
+// with each further death, up to suspectPauseMost.
 const suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 
 // trial handles the records of a term that may have killed earlier owners; see [failure.Trial].
