@@ -62,7 +62,8 @@ type oneByOne struct {
 	closed chan struct{} // once the loop is over
 }
 
-// loopTurn is a batch for the loop. The loop has it until over or oneByOne.closed is closed.
+// loopTurn is a batch for the loop. The loop has it until the channel over or the channel
+// oneByOne.closed is closed.
 type loopTurn struct {
 	ctx   context.Context // the term's
 	trust func() error    // why the shard is not this worker's any more, by the clock

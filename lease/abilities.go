@@ -20,8 +20,8 @@ type Abilities uint64
 
 const (
 	// WatchBeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
-	// requests them. It reads no leases for this. Each worker can then detect which sessions are
-	// alive.
+	// requests them. The store reads no leases for this. Each worker can then detect which sessions
+	// are alive.
 	WatchBeats Abilities = 1 << iota
 	// ResignByBeat lets a leader resign with a heartbeat. This helps when its calls of [Store.Lead]
 	// fail.

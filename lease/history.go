@@ -35,7 +35,7 @@ func (c HistoryChunk) Check() error {
 	return checkSession("HistoryChunk.Session", c.Session)
 }
 
-// Expired returns a minute. When c is stored, chunks before that minute have expired.
+// Expired returns a minute. Once c is stored, all chunks before that minute have expired.
 func (c HistoryChunk) Expired() int64 { return max(0, c.Since-int64(HistoryKept/time.Minute)) }
 
 // Historian is implemented by stores with [KeepHistory]. Workers store one chunk per minute, in

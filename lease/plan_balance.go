@@ -105,7 +105,7 @@ func (p *planner) setRooms() {
 	p.setShares()
 	for _, h := range p.active {
 		h.room = h.share - h.claims
-		// Its leases of other parts occupy it until it has released them.
+		// The session's leases of other parts occupy the session until it has released them.
 		if p.mixed && h.room > 0 {
 			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
 		}
@@ -113,8 +113,8 @@ func (p *planner) setRooms() {
 }
 
 // returnWishes withdraws handoffs to sessions above their share if the owner is below its own
-// share. It reports whether it withdrew any. In that case the owner has fewer leases to hand on
-// than before.
+// share. It reports whether it withdrew a handoff. In that case the owner has fewer leases to hand
+// on than before.
 func (p *planner) returnWishes() (some bool) {
 	for _, h := range p.active {
 		if h.room >= 0 {
@@ -204,9 +204,9 @@ func (p *planner) preferFormer() {
 	}
 }
 
-// redirectWishes finds a new heir if the old one can no longer take the lease or has too many
-// leases. If there is no new heir, the owner keeps the lease. Otherwise the handoff would go to a
-// dead session or above a cap.
+// redirectWishes finds a new heir for a handoff if the old heir can no longer take the lease or has
+// too many leases. If there is no new heir, the owner keeps the lease. Otherwise the handoff would
+// go to a dead session or above a cap.
 func (p *planner) redirectWishes(below *needy) {
 	for _, h := range p.active {
 		for _, e := range h.stranded {

@@ -13,7 +13,7 @@ import (
 // tally contains the numbers of leases that count for each session, before or after a plan.
 type tally struct {
 	claims map[string]int // by session that takes leases: kept leases, and leases of which it is heir
-	// wishes counts handoffs from live owners that are not leaving to heirs that take leases.
+	// wishes counts handoffs whose heir takes leases and whose owner is alive and not leaving.
 	wishes int
 	// idling counts wishes for leases without work, which also count against the limit.
 	idling int
@@ -152,7 +152,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		}
 	}
 
-	// Compare the number of leases that change the session for which they count with the minimum.
+	// Count the leases that count for another session after the plan. Their number must be the
+	// minimum.
 	moves, back := 0, 0
 	for k, s := range before.claim {
 		switch then.claim[k] {

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanDoesNotFlap checks that nothing is left to do after a plan was executed without further
-// events. Only two steps remain: the next plan assigns the leases of ended sessions, and the plan
-// after it forgets the sessions that no lease contains any more.
+// TestPlanDoesNotFlap checks that nothing is left to do after a plan was executed, as long as no
+// further event occurs. Only two steps remain: the next plan assigns the leases of ended sessions,
+// and the plan after it forgets the sessions that no lease contains any more.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
@@ -40,8 +40,8 @@ func TestPlanDoesNotFlap(t *testing.T) {
 			for _, a := range planned {
 				switch {
 				case a.Kind == lease.Handoff && a.Session == "" && ends:
-					// The session from which its parent was revoked has ended. The lease then has
-					// work and is handed to another session.
+					// The session from which the lease's parent was revoked has ended. The lease
+					// then has work and is handed to another session.
 				case a.Kind == lease.Handoff:
 					wishes[a.Key]++
 				case a.Kind == lease.EndSession && i > 0:

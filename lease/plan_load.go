@@ -54,7 +54,8 @@ func (p *planner) evenLoads(f Facts) {
 	}
 }
 
-// even reports whether only the load can be improved, and no move is in flight.
+// even reports whether only the load can be improved: every session has its share, and the plan
+// changes no lease so far.
 func (p *planner) even() bool {
 	for _, h := range p.active {
 		if h.room != 0 {

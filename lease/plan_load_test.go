@@ -66,8 +66,8 @@ func (m *model) settle(t *testing.T) (moves int) {
 // weight is a second implementation of the cost of a lease.
 func weight(l *lease.Lease) float64 { return 16<<10 + l.Load.Bytes() }
 
-// TestLoadSettles checks that moves because of load end, for any loads. They keep shares and caps.
-// No session stays far above its fair load, as far as the leases allow.
+// TestLoadSettles checks, for any loads, that the moves that balance the load come to an end. The
+// moves keep shares and caps. No session stays far above its fair load, as far as the leases allow.
 func TestLoadSettles(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {

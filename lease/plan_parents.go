@@ -59,8 +59,8 @@ type lineage struct {
 	sorted []*Lease // by key, without duplicates
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
-	// trusted reports whether the session in Lease.Revoked may still trust the lease. nil means
-	// that it always may.
+	// trusted reports whether the session in Lease.Revoked may still trust the lease. If trusted is
+	// nil, the session may always trust the lease.
 	trusted func(*Lease) bool
 }
 

@@ -122,8 +122,8 @@ func key(i int) lease.Key {
 	return lease.Key{Stream: string(rune('a' + i%2)), Shard: fmt.Sprintf("%02d", i/2)}
 }
 
-// TestPlanKeepsTheRulesInAnyState checks for any rows that the contract allows each action. It also
-// checks that the plan does not depend on the order of the rows.
+// TestPlanKeepsTheRulesInAnyState makes plans for random rows. It checks that the contract allows
+// each action. It also checks that the plan does not depend on the order of the rows.
 func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	t.Parallel()
 	seeds(t, 2_000, func(t *testing.T, rng *rand.Rand) {

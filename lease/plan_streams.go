@@ -214,7 +214,7 @@ func (h *holder) before(other *holder) bool {
 
 // fillIn gives leases that still have no owner and no heir to any session below its cap. According
 // to the shares another session should have them, but that session is full of leases of other
-// parts. It gets them once it has released those.
+// parts. That session gets the leases once it has released leases of other parts.
 func (p *planner) fillIn() {
 	for _, list := range [][]*entry{p.free, p.leaving} {
 		for _, e := range list {

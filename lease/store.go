@@ -131,20 +131,20 @@ type Progress struct {
 	// before the stored one is ignored. [shard.End] finishes the lease: the lease loses its owner
 	// and its epoch increases, with or without Release.
 	Position shard.Position
-	// Release gives the lease back after Position was stored. It goes to the heir if there is one,
-	// and otherwise has no owner. The epoch increases.
+	// Release gives the lease back after Position was stored. The lease goes to the heir if there
+	// is one, and otherwise has no owner. The epoch increases.
 	Release bool
 	// Stalled is only used with Release. It reports that the session could not make progress with
 	// the lease. If the lease then has no owner, the session becomes [Lease.Shunned].
 	Stalled bool
-	// Load is the current throughput class of the shard. 0 leaves the stored value unchanged. It
-	// needs no Position.
+	// Load is the current throughput class of the shard. 0 leaves the stored value unchanged. Load
+	// may be set without a Position.
 	Load Load
-	// Deaths replaces [Lease.Deaths]. "" leaves the stored value unchanged. It needs no Position. A
-	// store without [NoteDeaths] ignores it.
+	// Deaths replaces [Lease.Deaths]. "" leaves the stored value unchanged. Deaths may be set
+	// without a Position. A store without [NoteDeaths] ignores it.
 	Deaths string
 	// Children are the child shards at the end of this shard. They are only used if Position is
-	// End. The store creates a lease for each child that has none, at the latest when it finishes
+	// End. The store creates a lease for each child without a lease, at the latest when it finishes
 	// this lease. The new lease has no owner, epoch 1, position [shard.Oldest], and the same Born.
 	// Children are facts about the stream, so a store may create their leases even if the session
 	// has lost this lease.
@@ -210,7 +210,8 @@ const (
 	// Forget removes the row of Session. Condition: the session has ended.
 	Forget
 	// Tell ensures that the next heartbeat of Session gets current orders, in case a notification
-	// was lost. A store whose heartbeats always read the leases does nothing. It has no condition.
+	// was lost. A store whose heartbeats always read the leases does nothing. Tell has no
+	// condition.
 	Tell
 	// Move sets the position of Key to Position, also backwards, and sets Born if it is not 0. It
 	// takes the lease from its owner as Revoke does, and increases the epoch. It is for operators

@@ -40,8 +40,9 @@ type wish struct {
 type disagreement struct{ holds, leases uint64 }
 
 // NewWatch returns a new watch. suspect is the previous leader if it was replaced because its
-// heartbeat had not changed for the failover time. It counts as dead as long as its heartbeat count
-// stays the same. Otherwise suspect is the zero Leader.
+// heartbeat had not changed for the failover time. The session of suspect counts as dead as long as
+// its heartbeat count stays the same. If no leader was replaced in this way, suspect is the zero
+// Leader.
 func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,

@@ -17,8 +17,8 @@ type movement struct {
 	at    time.Duration // time since the first view
 }
 
-// seeLoads adds the loads of the leases to f, and which leases changed owner or ended recently. The
-// facts share the watch's maps until its next view.
+// seeLoads adds the loads of the leases to f. It also adds the leases that changed owner or ended
+// recently. The facts share the watch's maps until its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
@@ -76,8 +76,8 @@ func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	w.cooling[k] = epoch
 }
 
-// cool drops the movements that are older than coolDown. It also drops the cooling entries of their
-// leases, unless they have moved again.
+// cool drops the movements that are older than coolDown. It also drops the cooling entries of the
+// leases that have not moved again.
 func (w *Watch) cool(now time.Time) {
 	n := 0
 	for n < len(w.moves) && now.Sub(w.began)-w.moves[n].at >= coolDown {

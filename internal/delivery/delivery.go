@@ -80,8 +80,9 @@ type Part struct {
 }
 
 // Next returns the records of the next call: all records that are not done, or a part of them. It
-// returns false if all records are done. Goroutines of an earlier call may have marked them.
-// filtered is set if a filter may have failed at records. Each such record is a separate part.
+// returns false if all records are done. Goroutines of an earlier call may have marked them as
+// done. filtered is set if a filter may have failed at records. Each such record is a separate
+// part.
 func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

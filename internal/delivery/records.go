@@ -17,9 +17,9 @@ type Records struct {
 
 var recordsPool = sync.Pool{New: func() any { return new([]source.Record) }}
 
-// Copy keeps a copy of a run that the handler gets itself, and sets the origin of each record. It
-// copies the descriptions of the records, but not their data, into pooled memory. This takes some
-// nanoseconds for each record.
+// Copy keeps a copy of a run, and sets the origin of each record. It is for handlers that get the
+// run itself. Copy copies the descriptions of the records, but not their data, into pooled memory.
+// This takes some nanoseconds for each record.
 func Copy(run []source.Record, from *source.Origin) (r Records) {
 	r.pooled = recordsPool.Get().(*[]source.Record)
 	r.all = slices.Grow((*r.pooled)[:0], len(run))

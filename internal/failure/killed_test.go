@@ -46,8 +46,8 @@ func TestKilledRecordsAreNamedInAText(t *testing.T) {
 	}
 }
 
-// TestManyKilledRecordsFitBesideDeaths checks that the stored text has room for them together with
-// the longest positions of a lease.
+// TestManyKilledRecordsFitBesideDeaths checks that the stored text has room for many killed
+// records, even with the longest positions of a lease.
 func TestManyKilledRecordsFitBesideDeaths(t *testing.T) {
 	p, err := shard.After("49" + strings.Repeat("1", 54))
 	if err != nil {

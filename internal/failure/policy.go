@@ -102,9 +102,9 @@ func (p *Policy) Judge(c Call) Verdict {
 }
 
 // JudgeKiller decides about a record that has killed its workers. held is how long this worker has
-// had the shard. other reports whether it has handled other records during that time. If so, the
-// record is the probable cause: a broken build would die with every record and handle no other
-// record.
+// had the shard. other reports whether this worker has handled other records during that time. If
+// so, the record is the probable cause: a broken build would die with every record and handle no
+// other record.
 func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Action {
 	return p.hold(1, held, other, room)
 }
@@ -121,8 +121,9 @@ func (p *Policy) hold(records int, failing time.Duration, other bool, room float
 	return GiveUp
 }
 
-// roomFor reports whether n records may be given up now. If there are more records than one minute
-// allows, they wait as many minutes as they need, counted from their first failure.
+// roomFor reports whether n records may be given up now. If n exceeds the limit per minute, the
+// records first wait: one minute for each PerMinute records above the limit, counted from their
+// first failure.
 func (p *Policy) roomFor(n int, failing time.Duration, room float64) bool {
 	if p.PerMinute < 0 {
 		return true

@@ -71,8 +71,8 @@ func TestWhatFollowsAFailedCall(t *testing.T) {
 	}
 }
 
-// However a batch fails, it is given up within the limits of the policy. Finding the failing record
-// does not make the pauses longer.
+// The pause depends on the failed calls of the batch or of the failing record. Finding the failing
+// record does not make the pauses longer.
 func TestWhichFailuresAPauseIsOf(t *testing.T) {
 	bisects, three := Policy{On: true, Attempts: 3, Bisect: true}, Policy{On: true, Attempts: 3}
 	for _, row := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lately is how long a worker reports given-up records. Each new one restarts the time.
+// lately is how long a worker reports given-up records. Each new given-up record restarts the time.
 const lately = time.Hour
 
 // Recent contains the shards with records that were given up recently. The zero Recent is ready to

@@ -15,8 +15,8 @@ import (
 
 const (
 	// trialRecords is the number of records that are handled one at a time. A shard accepts this
-	// number of records per second. Earlier owners may have handled as many records before they
-	// died, without saving this.
+	// number of records per second. Earlier owners may have handled that many records before they
+	// died, without saving their progress.
 	trialRecords = 1000
 	// trialLasts limits the duration of a trial, for shards with little traffic.
 	trialLasts = 10 * time.Minute
@@ -32,9 +32,9 @@ type Trial struct {
 	Killed  Killed // records that were given up because they killed their workers
 }
 
-// NewTrial begins a trial. It returns nil if the deaths require none, which is nearly always the
-// case. after is the number of deaths from which records are suspected. If it is negative, records
-// are never suspected.
+// NewTrial begins a trial. It returns nil if the deaths require no trial, which is nearly always
+// the case. after is the number of deaths from which records are suspected. If it is negative,
+// records are never suspected.
 func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	if !Suspicious(d, after) {
 		return nil
@@ -70,8 +70,8 @@ func (t *Trial) Next(at shard.Position) {
 
 // Clears reports whether a record is before the record at which the owners died. Owners have
 // handled such a record before, so it needs no note. It is read again if the sink's position is
-// before it. The stored deaths stay, because they concern the later record. They include deaths
-// while other shards tried a record.
+// before it. The stored deaths stay, because they concern the later record. They also include
+// deaths that happened while other shards tried a record.
 //
 // There are two cases in which Clears drops the stored deaths. If more owners have died than these
 // deaths explain, an earlier record may be the cause, and each record is noted again. If the record
@@ -90,8 +90,8 @@ func (t *Trial) Clears(record shard.Position, after int) bool {
 	case d.Count-d.Tried <= after+1:
 		return true
 	}
-	// Count keeps only the deaths that a trial needs. With a larger Count, the deaths that are
-	// stored next would be dropped as well.
+	// Count is reduced to the number of deaths that starts a trial. With a larger Count, the deaths
+	// that are stored next would be dropped as well.
 	d.Count, d.Tried, d.Alone = after, 0, 0
 	return false
 }

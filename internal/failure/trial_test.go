@@ -31,7 +31,7 @@ func TestWhatDeathsSay(t *testing.T) {
 }
 
 // TestWhoseDeathsTheyAre checks that the deaths at a record are kept while earlier records are read
-// again for a sink. They must not count against the record after it.
+// again for a sink. These deaths must not count against the record after that one.
 func TestWhoseDeathsTheyAre(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)

@@ -57,7 +57,7 @@ func TestBeginnings(t *testing.T) {
 
 // A leader that dies after it created some leases of a new stream has pinned the application's
 // start. The other leases begin at the same start. Workers read no lease before all of them exist,
-// because after that the leases no longer show the start.
+// because once a worker reads, the leases no longer show the start.
 func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// candidate is the input of a worker's decision about leadership. The worker makes it when it
-// neither leads nor campaigns, and a heartbeat has returned the current leader.
+// candidate is the input of a worker's decision about leadership. The worker makes a candidate when
+// it neither leads nor campaigns, and a heartbeat has returned the current leader.
 type candidate struct {
 	session  string
 	leader   lease.Leader
@@ -79,8 +79,8 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 		case w.lead.deposed(l, w.session):
 			w.endLeadership()
 		case w.lead.stuck():
-			// This worker's session is alive, so no other worker would ever take over. It must
-			// resign.
+			// This worker's session is alive, so no other worker would ever take over. This worker
+			// must resign.
 			w.cfg.Log.Warn("this worker leads but could not do the leader's work for too long; it resigns")
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)

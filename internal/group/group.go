@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Config is the configuration of a group. All fields except the hooks are required.
+// Config is the configuration of a group. All fields are required, except MaxLeases, Streams and
+// Named.
 type Config struct {
 	Store     lease.Store
 	App       string

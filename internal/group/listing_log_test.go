@@ -34,8 +34,8 @@ func TestFailedListingsAreLogged(t *testing.T) {
 				Times: lease.Times{Beat: time.Second}, ListInterval: time.Minute,
 			}
 			for range tt.failures {
-				// A listing may be made as for a new stream although the stream has leases, as when
-				// it may have been created again.
+				// A listing may be made as for a new stream although the stream has leases. An
+				// example is a stream that may have been created again.
 				if err := s.take(result{stream: "s", err: errors.New("denied"), fresh: true}, cfg); err != nil {
 					t.Fatal(err)
 				}

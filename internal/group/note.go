@@ -12,8 +12,8 @@ type note struct {
 	done chan error // receives one result; nil if no caller waits
 }
 
-// Deaths returns the last note, or the stored deaths if there is none. The stored deaths are those
-// of previous owners at the position where this term began.
+// Deaths returns the last note, or the stored deaths if there is no note. The stored deaths are
+// those of previous owners at the position where this term began.
 func (t *Term) Deaths() lease.Deaths {
 	t.mu.Lock()
 	defer t.mu.Unlock()

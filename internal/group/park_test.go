@@ -190,7 +190,7 @@ func TestNoWakeIsLost(t *testing.T) {
 	}
 }
 
-// Runtime.Goexit ends the term even if the reader was woken before it was parked.
+// A reader that calls runtime.Goexit ends the term, even if it was woken before it was parked.
 func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// refresh updates the list of streams that the worker reads. Terms of streams that were removed
-// from the list drain, and their leases go back.
+// refresh updates the list of streams that the worker reads. If a stream was removed from the list,
+// the terms of its shards drain, and the worker releases their leases.
 func (w *worker) refresh() {
 	names := w.cfg.streams()
 	if w.names != nil && slices.Equal(names, w.names) {

@@ -7,8 +7,8 @@ import (
 
 // Renew returns actions for the leases of a deleted stream. Such a lease has a known Born value
 // that differs from the listing's. A lease with an owner is revoked first. Once no session can
-// trust it any more, it is deleted. If the new stream has a shard with the same name, a new lease
-// with a later epoch replaces it. The old lease cannot be reused, because its position is
+// trust it any more, it is deleted, or replaced if the new stream has a shard with the same name.
+// The new lease has a later epoch. The old lease cannot be reused, because its position is
 // meaningless and the parents and the range may differ. anew reports whether such leases exist.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
@@ -52,9 +52,10 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 // mostBirths limits the Birth actions of one call, so that urgent actions are not delayed.
 const mostBirths = 200
 
-// Births returns actions that set Born in leases that were created before it was known. Without
-// Born, a later deletion of the stream would not be noticed in these leases. If such a lease
-// already belongs to an earlier stream of that name, Kinesis rejects its position.
+// Births returns actions that set Born in leases that were created before the stream's creation
+// time was known. Without Born, a later deletion of the stream would not be noticed in these
+// leases. If such a lease already belongs to an earlier stream of that name, Kinesis rejects its
+// position.
 func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	if listing.Born == 0 {
 		return nil

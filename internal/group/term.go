@@ -405,8 +405,8 @@ func (t *Term) progress() (lease.Progress, bool) {
 	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
 		p.Position, p.Children = at, t.seldom().children
 	}
-	// A reader that returned because trust ran out has not released the lease. The store may still
-	// assign it to this worker.
+	// A reader that returned because trust ran out has not released the lease. According to the
+	// store, this worker may still hold it.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
 	p.Deaths = t.noting()
@@ -418,7 +418,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 }
 
 // tellLoad reports whether the load needs its own report. A shard whose load was never reported
-// counts as idle, so an idle shard needs none.
+// counts as idle, so an idle shard needs no report.
 func (t *Term) tellLoad(now mono.Time) bool {
 	step := max(t.load, t.told) - min(t.load, t.told)
 	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A term's context ends with the first cause and keeps that cause. It is not allocated before a
-// goroutine waits.
+// A term's context ends with the first cause and keeps that cause. Its channel is not allocated
+// before a goroutine waits for it.
 func TestTheContextOfATerm(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")

@@ -144,7 +144,7 @@ func FuzzParseBeyond(f *testing.F) {
 	})
 }
 
-// A text about killed records is stored in the same field. It must not be read as this text.
+// The same field may contain a text about killed records. ParseBeyond must ignore such a text.
 func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
 	p, err := shard.After("1")
 	if err != nil {

@@ -78,7 +78,7 @@ func (l *Limits) room(length, bytes, n int, age time.Duration) bool {
 // Host calls the user code. The runner's mutex is not held during its methods, except for Begin.
 type Host interface {
 	// Begin prepares a call for other records, after Delivery has begun with them. Call.Of is nil
-	// at the first time. The runner's mutex is held.
+	// in the first Begin of a Call. The runner's mutex is held.
 	Begin(c *Call, records []source.Record)
 	// Step calls the user code with the records that are not done.
 	Step(c *Call, now time.Time) Step

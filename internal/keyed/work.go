@@ -165,8 +165,8 @@ func (r *Runner) settle(c *Call, step Step) (next *Call) {
 	return next
 }
 
-// rest releases the slot of a call that waits for older records, so that others can begin.
-// Otherwise waiting calls could have all slots, and the older records would need one of them. The
+// rest releases the slot of a call that waits for older records, so that other calls can begin.
+// Otherwise the waiting calls could hold all slots, and the older records could not get one. The
 // caller must call the returned function after the wait. The mutex must not be held.
 func (r *Runner) rest(c *Call, use uint64) (goOn func()) {
 	gives := false

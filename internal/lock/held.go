@@ -112,7 +112,8 @@ func drop(number int) {
 	}
 }
 
-// lowest returns the lowest rank that this goroutine holds. It is negative if there is none.
+// lowest returns the lowest rank that this goroutine holds. The result is negative if the goroutine
+// holds no mutex.
 //
 //go:norace
 func lowest() (low int) {

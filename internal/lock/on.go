@@ -24,7 +24,7 @@ func (m *Mutex[R]) Lock() {
 }
 
 // TryLock tries to lock m. It does not wait, so any order is allowed. Mutexes that are taken after
-// it are checked.
+// m are checked.
 func (m *Mutex[R]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false

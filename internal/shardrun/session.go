@@ -23,7 +23,7 @@ type session struct {
 	idle    idle
 	gather  *gatherer // nil where batches do not wait
 	// trial handles records that may have killed earlier owners. judged is set once the term has
-	// decided whether it needs a trial. trial is nil before that, and without a need.
+	// decided whether it needs a trial. trial is nil before that, and if no trial is needed.
 	trial  *trial
 	judged bool
 	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
