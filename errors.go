@@ -23,8 +23,9 @@ var (
 	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
 	// handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = shardrun.ErrStalled
-	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. In
-	// that case the error that [RecordFunc] returns to a handler around it wraps ErrHandedOff, too.
+	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. If
+	// another handler calls a [RecordFunc], the error of the RecordFunc wraps ErrHandedOff in that
+	// case, too.
 	ErrHandedOff = shardrun.ErrHandedOff
 	// ErrAbandoned is wrapped by the error of Run if handlers did not return although their
 	// contexts had ended. The error names their shards. Their leases are released, but their
@@ -36,8 +37,8 @@ var (
 	// handled again.
 	ErrNotSaved = group.ErrNotSaved
 	// ErrNotReleased is wrapped by the error of Run if the store did not answer while Run stopped,
-	// so that it may still count leases as this worker's. The text names the shards. Other workers
-	// take them over after Options.FailoverAfter.
+	// so the store may still count leases as this worker's. The text names the shards. Other
+	// workers take them over after Options.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound

@@ -48,7 +48,8 @@ type ExpiredPolicy int
 
 const (
 	// FailExpired stops the shard at the checkpoint until an operator decides, and reports that.
-	// Neither the oldest nor the newest record is where the application was. The default.
+	// weir does not choose a new position itself, because neither the oldest nor the newest record
+	// is where the application was. The default.
 	FailExpired ExpiredPolicy = iota
 	// OldestExpired continues with the oldest record in the stream.
 	OldestExpired
@@ -201,8 +202,8 @@ type Options struct {
 	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks it
 	// with each heartbeat. After that, the context of the call ends with [ErrStalled]. When the
 	// handler has returned, or HandoffTimeout later, the lease goes to another worker, which
-	// handles the batch again. 0, the default, is no limit, because a handler that is only slow
-	// would never finish. weir reports a handler that takes longer than StallAfter.
+	// handles the batch again. 0, the default, is no limit. With a limit, a handler that always
+	// needs more time would never finish. weir reports a handler that takes longer than StallAfter.
 	HandlerTimeout time.Duration
 	// ListInterval is the time between two listings of a stream's shards by the leader, while there
 	// is no sign of a change. 1 s to 1 h. Defaults to 1 min.

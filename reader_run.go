@@ -126,7 +126,8 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	return !got.Page.End || yield(made(nil, true), nil)
 }
 
-// consumers returns the fan-out consumers of the Reader, registered if an option asks for it.
+// consumers returns the fan-out consumers of the Reader. A consumer is registered when its ARN is
+// first needed, unless FanOutConsumer is [ExistingConsumer].
 func (r *reading) consumers() *fanout.Consumers {
 	var given []string
 	if r.opts.FanOutARN != "" {

@@ -21,8 +21,8 @@ type Record struct {
 	// PartitionKey is the key that the producer chose. It is empty only on streams that distribute
 	// records by themselves, if the producer gave no key.
 	PartitionKey string
-	// SequenceNumber is a decimal number of up to 129 digits. The records of one shard are in its
-	// order. To compare records, compare their positions.
+	// SequenceNumber is a decimal number of up to 129 digits. The records of one shard are in the
+	// order of their sequence numbers. To compare records, compare their positions.
 	SequenceNumber string
 
 	arrival int64 // Unix milliseconds
@@ -120,8 +120,8 @@ func asRecord(r *source.Record) *Record { return (*Record)(unsafe.Pointer(r)) }
 
 func asSource(r *Record) *source.Record { return (*source.Record)(unsafe.Pointer(r)) }
 
-// whole returns the records of a read in the same memory: a copy of each would be a large part of
-// the cost of small ones. [Record] has the layout of [source.Record];
+// whole returns the records of a read as Records in the same memory. For small records, a copy of
+// each would be a large part of the cost. [Record] has the layout of [source.Record];
 // TestARecordIsLaidOutAsItWasRead checks that.
 func whole(read []source.Record) []Record {
 	return unsafe.Slice(asRecord(unsafe.SliceData(read)), len(read))

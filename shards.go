@@ -58,7 +58,7 @@ type ShardHandlers struct {
 	// transactions hold both the effect of a record and its position. It is optional. weir calls it
 	// when a term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when
 	// another worker is to get the lease. After an error, a panic, or a position that cannot be one
-	// of the shard, weir pauses and asks again. It never takes a failure for the zero Position.
+	// of the shard, weir pauses and asks again. weir never treats a failure as the zero Position.
 	//
 	// For the shard itself, reading begins after the returned position. If the sink returns the
 	// zero Position, because it has no record of the shard, or [shard.End], reading begins at the
@@ -155,8 +155,8 @@ func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	}
 }
 
-// Done marks everything before p as done, for functions that do not keep the batches that are in
-// progress. p must not be after the last yielded record. Done may be called concurrently. It
+// Done marks everything before p as done. It is for functions that do not keep the batches that are
+// in progress. p must not be after the last yielded record. Done may be called concurrently. It
 // returns [ErrLeaseLost] if the shard belongs to another worker now.
 func (s *Shard) Done(p Position) error {
 	if lost := s.term.Lost(); lost != nil {

@@ -26,7 +26,7 @@ type fleet struct {
 
 	mu     sync.Mutex
 	shards []shard.Shard
-	// ends contains the children of shards that end after ended[...] records.
+	// ends contains the shards that end after 20 records, and their children.
 	ends    map[string][]shard.Shard
 	log     []step
 	workers []*member
