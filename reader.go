@@ -35,7 +35,7 @@ type ReaderOptions struct {
 	UntilTip bool
 	// IdleInterval is as in [Options].
 	IdleInterval time.Duration
-	// ReadShare is as in [Options], this Reader's share.
+	// ReadShare is as in [Options]. It is the share of this Reader.
 	ReadShare float64
 	// MaxMemory limits the size of the records of all shards that were read and not yet yielded, or
 	// that the body of the loop is handling. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares of

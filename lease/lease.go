@@ -165,7 +165,7 @@ type Failing struct {
 	// Records is the number of records in the call if it is unknown which of them failed. It is 1
 	// if the record is known.
 	Records int `json:",omitzero"`
-	// Attempts is the number of failed calls there by this owner of the shard.
+	// Attempts is the number of calls by this owner of the shard that failed at the record.
 	Attempts int `json:",omitzero"`
 	// Held is the reason why the record has not been dead-lettered or skipped although it could be:
 	// [HeldPatience] or [HeldRate]. It is "" if the record could not be dead-lettered or skipped

@@ -338,7 +338,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// An operator moved its parent back. This plan does not move the lease.
+		// An operator moved the lease's parent back. This plan does not move the lease.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)

@@ -54,7 +54,8 @@ func TestPlanShares(t *testing.T) {
 			[]worker{{Weight: 0.1}, {Weight: 0.2}, {Weight: 0.3}}, 6, []int{1, 2, 3}, []int{2, 4, 6},
 		},
 		"equal remainders with different whole parts go where a move is saved": {
-			// The exact shares are 1.5 and 4.5. With one more for the second, the first loses one.
+			// The exact shares are 1.5 and 4.5. If the second worker got the share 5, the first
+			// would lose a lease.
 			[]worker{{Weight: 1}, {Weight: 3}}, 0, []int{2, 4}, []int{2, 4},
 		},
 		"a cap leaves more for the others": {

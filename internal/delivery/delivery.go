@@ -103,7 +103,8 @@ func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	return p, true
 }
 
-// cutFailed makes a record at which the filter failed a separate part.
+// cutFailed shortens the next part, so that a record at which the filter failed is a part by
+// itself.
 func (d *Delivery) cutFailed() {
 	limit := d.limit()
 	i := slices.IndexFunc(d.records.all[d.done:limit], func(r source.Record) bool { return r.Failed })

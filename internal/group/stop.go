@@ -48,7 +48,8 @@ func (w *worker) stopped() bool {
 // leave ends the session at the store and reports the remaining progress. It retries until the
 // failover time has passed, because other workers then count the session as dead. One call may take
 // half of that time, like a heartbeat, which leaves time for a second call. leave returns a
-// [*StopError] if the store may lack progress or may still assign leases to this worker.
+// [*StopError] if the store may lack progress, or if this worker may still hold leases according to
+// the store.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
 	// If the store never answered this session, a short try is enough. Either the store has no such
@@ -135,7 +136,7 @@ func (w *worker) notSaved() (keys []lease.Key) {
 	return keys
 }
 
-// held returns the leases that the store may still assign to this worker.
+// held returns the leases that this worker may still hold according to the store.
 func (w *worker) held() (keys []lease.Key) {
 	for key, t := range w.terms {
 		if !t.state().lost {

@@ -150,7 +150,7 @@ func (l *Loop) streamIsThere() {
 	}
 }
 
-// The loop is its feed's [polling.Owner].
+// The loop is the [polling.Owner] of its feed.
 
 // Context returns the context of the term. Reading ends with it.
 func (l *Loop) Context() context.Context { return l.term.Context() }

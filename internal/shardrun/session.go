@@ -160,7 +160,7 @@ type handlerContext struct {
 	values context.Context
 }
 
-// Value asks the term's context first, which has the cause of its end.
+// Value asks the term's context first, so that context.Cause finds the cause of its end.
 func (c *handlerContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
