@@ -47,8 +47,8 @@ func (s *status) note(f func(*notes)) {
 	f(&s.notes)
 }
 
-// enter sets the state of handling and its error. With the state "", the shard is in its state of
-// reading.
+// enter sets the state of handling and its error. The state "" means that there is nothing to
+// handle, so reports show the state of reading.
 func (s *status) enter(state supervise.State, attempt int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
