@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// answer is an answer from either HTTP client whose head was read.
+// answer is an HTTP answer whose head was read and whose body was not read yet. It comes from
+// net/http or from package http1.
 type answer struct {
 	status int
 	length int64 // of the body; -1 if unknown
@@ -44,8 +45,8 @@ func (a *answer) field(name string) string {
 	}
 }
 
-// encoding returns the content encoding of the body. The empty string is the only supported
-// encoding.
+// encoding returns the content encoding of the body. It returns "" for a body without an encoding.
+// No other value is supported.
 func (a *answer) encoding() string {
 	if e := a.field("Content-Encoding"); e != "identity" {
 		return e

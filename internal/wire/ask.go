@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Splits reports whether requests can be sent separately from reading their answers, see
-// [Caller.Ask]. This is possible for own calls over this package's HTTP client, as long as net/http
-// is needed for no endpoint.
+// Splits reports whether the Caller can send a request first and read its answer later, see
+// [Caller.Ask]. It can do so on the path [OwnCall] with package http1, as long as no endpoint needs
+// net/http.
 func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil && !c.fell.Load() }
 
 // Ask sends the request of a [Caller.Read] with the same arguments. The caller must then call Read,

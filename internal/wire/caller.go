@@ -24,8 +24,8 @@ import (
 type Path uint8
 
 const (
-	// AutoPath selects OwnCall for clients that are [Plain], PlainSDK for clients with a protocol
-	// of the user, and UnderSDK for all others.
+	// AutoPath selects OwnCall for clients that are [Plain], PlainSDK for clients whose Protocol
+	// the user has set, and UnderSDK for all others.
 	AutoPath Path = iota
 	// OwnCall makes requests without the SDK's middleware stack. It uses the client's credentials
 	// and endpoint. Clients that are not plain get UnderSDK.
@@ -116,7 +116,8 @@ type Caller struct {
 	resolving chan struct{}            // contains an element while an endpoint is being resolved
 	endpoints sync.Map                 // endpointKey to *endpoint
 	resolved  atomic.Pointer[resolved] // the last one, because most programs read one stream
-	// known is the number of endpoints. The goroutine that resolves an endpoint owns it.
+	// known is the number of endpoints. Only the goroutine that is resolving an endpoint may use
+	// known.
 	known int
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
@@ -293,8 +294,8 @@ func (c *Caller) silenceOf(at string) *silence {
 	return s.(*silence)
 }
 
-// choose makes a call in the best known format for the endpoint, and updates that choice from the
-// result.
+// choose makes a call in the format that currently seems best for the endpoint, and updates that
+// choice from the result.
 func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Page, call func(codec.Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != codec.Auto {
 		return call(f)

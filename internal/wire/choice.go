@@ -10,7 +10,8 @@ import (
 type formatState uint32
 
 const (
-	// cborUntried uses CBOR, which has returned no record yet or has failed since.
+	// cborUntried uses CBOR. No call has returned a record in CBOR yet, or CBOR has failed after
+	// its last record.
 	cborUntried formatState = iota
 	cborProven              // CBOR has returned records as bytes
 	jsonTrial               // CBOR failed, and JSON is being tried

@@ -346,7 +346,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 		calls = append(calls, *c)
 		return kinesistest.Fault{}
 	})
-	// The server's transport can be tuned if it is not wrapped.
+	// This client uses the server's transport without a wrapper. The Caller can then configure the
+	// transport for HTTP/1.1.
 	own := kinesis.New(client.Options(), func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: server.Transport()}
 		o.Protocol = client.Options().Protocol

@@ -160,8 +160,8 @@ func (t *template) signature(d *draft, of call, at string, sum [sha256.Size]byte
 	return d.scratch[n:]
 }
 
-// writable reports whether this package can write a request with these credentials. For others,
-// net/http returns the error.
+// writable reports whether this package can write a request with these credentials. For other
+// credentials, net/http returns the error.
 func (ep *endpoint) writable(cred *aws.Credentials) bool {
 	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
 		return true // the credentials were already checked

@@ -28,7 +28,8 @@ var (
 	identity    = []string{"identity"}
 	cborValue   = []string{codec.CBORType}
 	jsonValue   = []string{codec.JSONType}
-	// safeToRepeat is not sent. It allows net/http to repeat the request on another connection.
+	// safeToRepeat is a value for the header Idempotency-Key. net/http does not send a header
+	// without values, but then repeats the request on another connection if necessary.
 	safeToRepeat = []string{}
 )
 

@@ -78,8 +78,8 @@ func (c *Caller) PutRecords(ctx context.Context, req *PutRequest) ([]codec.PutRe
 	return results, nil
 }
 
-// putInFormat makes the call in the best known format for the endpoint, and updates that choice
-// from the result.
+// putInFormat makes the call in the format that currently seems best for the endpoint, and updates
+// that choice from the result.
 func (c *Caller) putInFormat(l *life, req *PutRequest) ([]codec.PutResult, error) {
 	if f := c.opts.Format; f != codec.Auto {
 		return c.putOnce(l, f, req)

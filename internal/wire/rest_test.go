@@ -175,7 +175,8 @@ func TestTheRestMayFail(t *testing.T) {
 					t.Errorf("%v, %d held", err, caller.held.Load())
 				}
 				if name == "bad" {
-					// CBOR had worked at this endpoint. After another failure, JSON is used.
+					// CBOR had worked at this endpoint, so one failure does not select JSON. The
+					// next failure would.
 					ep, _ := caller.endpoints.Load(endpointKey{})
 					if state := ep.(*endpoint).format.load(); state != cborUntried {
 						t.Errorf("the state is %d", state)

@@ -107,7 +107,8 @@ type firstBytes struct {
 const (
 	shortestFirst = 19
 	longestFirst  = 35
-	// rememberedFirst is the number of later answers that halves the weight of an answer.
+	// rememberedFirst is the number of counted answers at which all counts are halved, so that
+	// older answers have less weight.
 	rememberedFirst = 1024
 )
 

@@ -22,7 +22,7 @@ import (
 // fuzzedBody limits a payload in fuzz tests of streams.
 const fuzzedBody = 64 << 10
 
-// unopened returns a subscription before the answer.
+// unopened returns a subscription that has received no answer yet.
 func unopened(c *Caller) *Subscription {
 	s := &Subscription{c: c}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

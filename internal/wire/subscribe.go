@@ -86,7 +86,7 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	case !s.timer.Stop():
 		s.cancel(s.late)
 	}
-	// This also applies if the answer arrived at the same moment.
+	// If the answer arrived at the moment of the cancellation, return the cause as well.
 	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) {
 		err = cause
 	}
@@ -111,7 +111,7 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 // error. Next ignores events of unknown kinds. After an error the subscription is closed.
 //
 // If p.Memory is a [codec.WaitingMemory], Next also waits for memory. During that wait the service
-// can send at most one window of data.
+// can send at most one flow-control window of data ([streamWindow]).
 //
 // The errors are those of the service, as in [Caller.GetRecords], those of p.Memory,
 // [codec.ErrFrame], [codec.ErrTooLarge], and [ErrEnded]. An error wraps [ErrSilent] if no complete

@@ -40,8 +40,8 @@ func (f *framedEvents) begin() error {
 	return f.frames.Skip(&f.frame)
 }
 
-// head reads the head of the next message. If the message is an error, head reads all of it and
-// returns it.
+// head reads the head of the next message. If the message is an error, head reads the whole message
+// and returns the error.
 func (f *framedEvents) head() error {
 	err := f.frames.Next(&f.frame)
 	switch {

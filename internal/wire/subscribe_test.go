@@ -235,7 +235,7 @@ func checkError(t *testing.T, where, code string, err error) {
 	}
 }
 
-// Every wait of a subscription is limited. After that, the error names the wait.
+// Every wait of a subscription is limited. When the limit is reached, the error names the wait.
 func TestSubscriptionWaitsAreBounded(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {

@@ -27,10 +27,10 @@ func (s *streamClient) close() {
 }
 
 const (
-	// streamWindow is the amount of unread data of a subscription over HTTP/2. This memory is in
-	// addition to the memory of pages. The window of a connection is 1 GiB, so that thousands of
-	// unread subscriptions do not block others. 256 KiB allow the 2 MiB per second of a shard with
-	// round trips of up to 120 ms.
+	// streamWindow is the maximum amount of unread data of a subscription over HTTP/2. This memory
+	// is in addition to the memory of pages. The window of a connection is 1 GiB, so that thousands
+	// of unread subscriptions do not block others. 256 KiB allow the 2 MiB per second of a shard
+	// with round trips of up to 120 ms.
 	streamWindow = 256 << 10
 	// streamPing is the silence after which a connection is pinged. streamPong is the maximum wait
 	// for the answer. Without an answer, all subscriptions of the connection end. Without pings,
@@ -47,7 +47,7 @@ func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the client itself can do this.
+			// Only the SDK's client itself can apply a read timeout.
 			return c.WithTransportOptions(tuneForStreams), nothing
 		}
 		t := c.GetTransport()

@@ -26,7 +26,8 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the client itself can do this. Its connections close after some idle time.
+			// Only the SDK's client itself can apply a read timeout. closeIdle then does nothing.
+			// The idle connections close after some time.
 			return c.WithTransportOptions(func(t *http.Transport) { tune(t, conns) }), nothing
 		}
 		t := c.GetTransport()

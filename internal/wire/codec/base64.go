@@ -12,8 +12,8 @@ var base64Tables = func() (t [4][256]uint32) {
 			t[place][c] = 1 << 31
 		}
 		for bits, c := range []byte(alphabet) {
-			// The three bytes are the upper bytes of a word, below the flag, so that they can be
-			// stored big-endian.
+			// The three bytes are the lower 24 bits of a word, in big-endian order. The flag for an
+			// invalid character is bit 31.
 			t[place][c] = uint32(bits) << (18 - 6*place)
 		}
 	}

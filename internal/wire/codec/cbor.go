@@ -87,8 +87,8 @@ func (d *cborReader) head() (first byte, arg uint64, err error) {
 	return 0, 0, d.malformed("an invalid first byte")
 }
 
-// reach returns the end of the first string that is longer than the bytes read so far. It returns 0
-// if there is no such string, or if the string is longer than any answer.
+// reach returns the end of the first string that continues after the end of d.b. It returns 0 if
+// there is no such string, or if the string is longer than any answer.
 func (d *cborReader) reach() int {
 	probe := cborReader{b: d.b, i: d.i}
 	for {
@@ -353,8 +353,8 @@ func (d *cborReader) integer() (int64, error) {
 }
 
 // arrival returns a time in milliseconds. Kinesis writes milliseconds, and some servers write
-// seconds, as in JSON. The size distinguishes them. Milliseconds of times after March 1973 are
-// larger than seconds until the year 5138, and no record is older.
+// seconds, as in JSON. Numbers below 1e11 count as seconds. 1e11 seconds is the year 5138, and 1e11
+// milliseconds is March 1973, which is before any record.
 func (d *cborReader) arrival() (int64, error) {
 	i, f, whole, err := d.number()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // cborLayout is the layout of a record in an answer: its first byte, and its members in order.
-// Servers use the same layout for all records. A record with the layout of the previous record is
-// read without any lookup.
+// Servers use the same layout for all records. The reader therefore predicts that a record has the
+// layout of the previous record. If that is true, it reads the record without any lookup.
 type cborLayout struct {
 	head    byte
 	n       int // number of members; 0 if there is no layout
@@ -49,10 +49,10 @@ const (
 // usualDigits is the length of sequence numbers from Kinesis.
 const usualDigits = 56
 
-// cborRoom is the number of bytes that must follow the first byte of a member. Then the member can
-// be read without further length checks, except for the contents of strings. The longest member is
-// a usual sequence number. Only the last record of an answer can be closer to the end, and such a
-// record is read without prediction.
+// cborRoom is the number of bytes that must remain at the beginning of a member. Then the member
+// can be read without further length checks, except for the contents of strings. The longest member
+// is a sequence number of the usual length. Only the last record of an answer can be closer to the
+// end, and such a record is read without prediction.
 const cborRoom = len(cborSequenceName) + 2 + usualDigits
 
 // read reads the record at b[i:] into r and returns its end. It returns 0 if the record has another
@@ -60,8 +60,8 @@ const cborRoom = len(cborSequenceName) + 2 + usualDigits
 // r are undefined.
 //
 // A name is compared in one or two machine words. The compiler inlines the comparison, because the
-// names are constants. The code checks usual lengths of values first, so that the processor can
-// continue before it has loaded the length.
+// names are constants. The code checks for usual lengths of values first. The processor can then
+// predict the branch and continue before it has loaded the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	switch {
 	case l.n == 0:
@@ -144,7 +144,8 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	return i
 }
 
-// close returns the end of a record whose members end at i. Its special results are those of read.
+// close returns the end of a record whose members end at i. Like read, it returns 0 for another
+// layout, and a negative number if b ends too early to decide.
 func (l *cborLayout) close(b []byte, i int) int {
 	switch {
 	case l.head != cborMap|cborOpen:
@@ -157,9 +158,9 @@ func (l *cborLayout) close(b []byte, i int) int {
 	return i + 1
 }
 
-// cborArrival returns the arrival time at the beginning of rest in milliseconds. end is its end, or
-// 0 if the form is unusual. Values of eight bytes are milliseconds, unless they are outside the
-// valid range.
+// cborArrival returns the arrival time at the beginning of rest in milliseconds. end is the end of
+// the time, or 0 if this function does not support its form. The only supported form is an integer
+// of eight bytes. Integers below 1e11 or above maxArrival are not supported.
 func cborArrival(rest []byte) (ms uint64, end int) {
 	const half, name = len(cborArrivalHalf), len(cborArrivalHalf) + len(cborArrivalRest)
 	if string(rest[:half]) != cborArrivalHalf || string(rest[half:name]) != cborArrivalRest {

@@ -94,7 +94,7 @@ func (d *cborReader) member(f field, r *Record, p *Page) error {
 	return err
 }
 
-// data reads a byte string. In answers of some servers it decodes a base64 text.
+// data reads a byte string. Some servers send a base64 text instead, which data decodes.
 func (d *cborReader) data(r *Record, p *Page) error {
 	c, err := d.peek()
 	if err != nil {

@@ -130,8 +130,8 @@ func TestJSONInEveryStyle(t *testing.T) {
 	}
 }
 
-// A page of a few thousand records has records on both sides of each length boundary. It is read
-// with predicted layouts.
+// The records have up to 273 bytes of data, on both sides of two length boundaries of CBOR. Most of
+// them are read with a predicted layout.
 func TestPredictionNeverChangesTheResult(t *testing.T) {
 	want := answers.Sample(40, 300)
 	for i := range want.Records {

@@ -179,8 +179,8 @@ func jsonPlain(b []byte, i int) int {
 	return i
 }
 
-// unquote returns the string that begins at from. It has no special bytes before d.i. Invalid UTF-8
-// becomes U+FFFD.
+// unquote returns the string that begins at from. The string has no special bytes before d.i.
+// Invalid UTF-8 becomes U+FFFD.
 func (d *jsonReader) unquote(from int) ([]byte, error) {
 	out := fixUTF8(d.b[from:d.i])
 	inPlace := len(out) == d.i-from

@@ -23,8 +23,8 @@ type Record struct {
 	From           *Origin
 }
 
-// After returns the position after a record. It does not refer to the page's memory. It is zero if
-// the sequence number is not a number.
+// After returns the position after a record. The position does not refer to the page's memory. It
+// is zero if the sequence number is not a number.
 func (r *Record) After() shard.Position {
 	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
 	if err != nil {

@@ -201,7 +201,8 @@ func (pr *Parts) wantEnd(d *cborReader) error {
 // because it occurs for each piece.
 var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
 
-// parse reads the whole records of the window. It stops at d.i.
+// parse reads the members and the whole records in the window. It leaves d.i at the first byte that
+// it could not use yet.
 func (pr *Parts) parse(d *cborReader, p *Page) error {
 	for pr.at != afterAnswer {
 		from, open, list := d.i, pr.open, pr.list
