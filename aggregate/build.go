@@ -54,8 +54,8 @@ func (b *Builder) Size() int {
 }
 
 // Fits reports whether a record could be added without exceeding the limit. size is the size of its
-// data. The limit always applies to the size as a container. A single record would be put without a
-// container, and the limit still applies.
+// data. The limit applies to the size of the container. It applies even if the record is the only
+// one, although [Builder.Append] does not pack a single record into a container.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	return b.fits(partitionKey, explicitHashKey, size, 0)
 }

@@ -61,8 +61,8 @@
 //
 // Use Keep for streams that are written by the KPL or by producers with the same behaviour. Do not
 // use it if producers pack keys of several shards into one container, or on a stream with record
-// distribution AUTO. There the dropped sub-records would be the only copies. In both cases the
-// result of Keep is worth counting.
+// distribution AUTO. There the dropped sub-records would be the only copies. Count the dropped
+// sub-records, whose number Keep returns, on any stream.
 //
 // # Positions
 //

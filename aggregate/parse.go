@@ -14,8 +14,9 @@ const (
 	keptRows = 1 << 16 // maximum number of rows of a table that is kept for reuse
 )
 
-// These errors explain why a payload that begins like an aggregate is not an aggregate. It is
-// delivered as a plain record, because user data can begin with the same four bytes.
+// These errors explain why a payload that begins like an aggregate is not an aggregate. Such a
+// payload must be delivered as a plain record, because user data can begin with the same four
+// bytes.
 var (
 	ErrShort    = errors.New("aggregate: the payload starts like an aggregate but is too short for one")
 	ErrChecksum = errors.New("aggregate: the payload starts like an aggregate but its checksum does not match")
@@ -131,9 +132,9 @@ func (a *Aggregate) parseMessage() bool {
 	return keys <= len(a.keys) && hashes <= len(a.hashes)
 }
 
-// parse reads the Record in b[p:], which fills the rest of b. sound is false if it is invalid. The
-// caller checks later whether its rows exist. If a field is repeated, the last one counts. tags is
-// the range from the first tag to the end of the last one.
+// parse reads a Record, which begins at p and ends at the end of b. sound is false if the Record is
+// invalid. The caller checks later whether the rows to which it refers exist. If a field is
+// repeated, the last one counts. tags is the range from the first tag to the end of the last one.
 func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	const none = math.MaxUint64
 	key, hash := uint64(none), uint64(0)

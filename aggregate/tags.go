@@ -80,8 +80,8 @@ func pair(b []byte) (key, value []byte) {
 }
 
 // fieldAt parses the field at b[p:]. It returns the tag, the bytes of a field with a length, and
-// the index after the field. b must be a valid message, as checked by Parse. If it is invalid,
-// reading stops.
+// the index after the field. b must be a valid message, as checked by Parse. If b is invalid, after
+// is len(b), so that the caller stops reading.
 func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	tag, p = uvarint(b, p)
 	if p == 0 {
@@ -97,7 +97,8 @@ func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	return tag, b[start:end], end
 }
 
-// Tags returns the tags of the sub-record. Sub-records rarely have tags. They refer to the payload.
+// Tags returns the tags of the sub-record. Most sub-records have no tags. The tags refer to the
+// payload.
 func (r Record) Tags() Tags {
 	if len(r.a.tags) == 0 {
 		return Tags{}

@@ -25,7 +25,8 @@ const (
 
 const (
 	maxTag = 1<<32 - 1 // field numbers have 29 bits
-	// maxDepth limits nested groups. It is the limit of the reference's protobuf library.
+	// maxDepth limits nested groups. It is the limit of the protobuf library that the reference
+	// implementation uses.
 	maxDepth = 100
 )
 
