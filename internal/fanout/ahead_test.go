@@ -301,8 +301,8 @@ func TestFanOutReadsAhead(t *testing.T) {
 	})
 }
 
-// Behind is correct for the time of its page: every record that was put before that time has
-// arrived. This is also true if the handler was slow and events were waiting here or on the way.
+// If a page has a Tip, every record that was put before that time has arrived. This is also true if
+// the handler was slow and events were waiting here or on the way.
 func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		var put []time.Time

@@ -122,7 +122,7 @@ func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 }
 
 // Forget reports that Kinesis refused arn. The next call of [Consumers.ARN] searches again, unless
-// another search has started since.
+// a later search has already found another ARN.
 func (c *Consumers) Forget(ctx context.Context, s streams.Stream, arn string) {
 	con := c.of(s)
 	if con.take(ctx) != nil {
@@ -312,9 +312,10 @@ func (c *Consumers) Remove(ctx context.Context) error {
 // removeWithin limits the duration of RemoveLast.
 const removeWithin = 10 * time.Second
 
-// RemoveLast deregisters the consumers of streams after a worker has left its application. It does
-// nothing if others returns that other workers are alive. It also deregisters consumers that other
-// processes registered, but not the given ones. The subscriptions must have ended.
+// RemoveLast deregisters the consumers of streams after a worker has left its application. others
+// returns the number of other live workers. If that number is not 0, or if others returns an error,
+// RemoveLast deregisters no consumer. It also deregisters consumers that other processes
+// registered, but not the given ones. The subscriptions must have ended.
 func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()

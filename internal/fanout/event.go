@@ -29,7 +29,7 @@ func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Posi
 		skip++
 	}
 	if page.Records = page.Records[skip:]; len(page.Records) > 0 {
-		// Copy it, because the page's memory may be reused.
+		// Copy the sequence number, because the page's memory may be reused.
 		if at, err = shard.After(strings.Clone(page.Records[len(page.Records)-1].SequenceNumber)); err != nil {
 			return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
 		}

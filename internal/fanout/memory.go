@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// eventMemory provides the memory of a subscription's events. It is limited by the room that the
-// handler has left in the queue, and by the share of the budget.
+// eventMemory provides the memory of a subscription's events. Two limits apply: the room in the
+// queue of events that wait for the handler, and the shard's share of the memory budget.
 type eventMemory struct{ *subscription }
 
 // Take waits for n bytes.
@@ -41,11 +41,12 @@ func (m eventMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 // Give returns n bytes.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// errCrowded ends a subscription whose events need more memory than other shards leave. Polling can
-// request less.
+// errCrowded ends a subscription whose next event needs more memory than other shards leave. The
+// shard is then polled, because a poll can request fewer records.
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
-// memoryPatience is how long a reader waits for memory before it tries another method.
+// memoryPatience is how long a subscription waits for the memory of an event before it ends with
+// errCrowded.
 const memoryPatience = 2 * memory.OverKept
 
 // pageMemory provides the memory of pages while a shard is polled. It first uses the bytes that
@@ -55,7 +56,8 @@ type pageMemory struct {
 	granted int // bytes that were reserved before the read
 }
 
-// TryTake takes between least and most bytes, or no bytes. With the reserve it takes most.
+// TryTake takes between least and most bytes, or no bytes. If the share has the reserve of the
+// budget, TryTake takes most bytes, even beyond the budget.
 func (m *pageMemory) TryTake(least, most int) int {
 	n := min(m.granted, most)
 	m.granted -= n

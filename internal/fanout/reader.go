@@ -114,8 +114,9 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last returns an event that has already arrived. It only waits if reading is behind. A reader
-// calls Last before it hands the shard off.
+// Last returns an event that has already arrived, without waiting for one. While the shard is
+// polled, Last reads once more. It returns an error if there is no such event, or if the last page
+// was not at the tip. The caller uses Last before it hands the shard off.
 func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
 	behind := f.status.Behind // of the last page that was returned
@@ -166,7 +167,8 @@ func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err erro
 		f.doing(f.waits())
 	}
 	if err = retry.Wait(until, wait); err == nil {
-		// It keeps its place in line even if a subscription is due.
+		// Wait with ctx and not with until, so that the shard keeps its place in line for memory
+		// even if the next subscription is due.
 		err = f.waitInLine(ctx, m)
 	}
 	if err == nil {

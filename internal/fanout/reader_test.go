@@ -262,7 +262,7 @@ func TestFanOutChangesHands(t *testing.T) {
 	}
 }
 
-// An abandoned reader does not call Close for a while.
+// Stop ends the subscription of a reader whose goroutine does not call Close.
 func TestFanOutIsStoppedByOthers(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.fan.Stop() // no effect without a subscription

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// errRenewed ends a subscription early. This side does that so that the subscriptions of a
+	// errRenewed ends a subscription early. The reader does that so that the subscriptions of a
 	// process do not all end together.
 	errRenewed = errors.New("the subscription is renewed")
 	// errStalled ends a subscription whose handler is too slow for its events.
@@ -171,8 +171,8 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-// empty reports whether an event has no records and does not end the shard. It returns false if the
-// event's only record is that of the position, because that record shows that the position has not
+// empty reports whether an event has no records and does not end the shard. The record of the start
+// position counts here, although pageOf omits it. That record shows that the position has not
 // expired.
 func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 

@@ -18,8 +18,8 @@ import (
 )
 
 // Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. It takes pages in
-// turns from the shards that have some. Polled shards have no goroutine. Each shard that is read by
-// fan-out has one.
+// turns from the shards that have pages. Polled shards have no goroutine. Each shard that is read
+// by fan-out has one.
 type Stream struct {
 	Setup     *source.Setup
 	Budget    *memory.Budget
@@ -200,9 +200,10 @@ func (r *Stream) lose(s *Shard, err error) {
 	r.lost.add(r, s, r.heirs)
 }
 
-// heirs finds the descendants of shards that left the stream before their children were known. In a
-// new listing, these are the shards that were not known before, because the shards that had their
-// keys earlier are gone.
+// heirs finds the descendants of shards that left the stream before their children were known. It
+// lists the stream, and reports the listed shards whose hash range overlaps that of a lost shard as
+// its children. end then adds the children that were not known before. They are descendants,
+// because the earlier shards with these keys have left the stream.
 func (r *Stream) heirs(lost []*Shard) {
 	for failures := 0; ; {
 		listed, _, err := streams.List(r.ctx, r.Setup.Client, r.Setup.Stream)

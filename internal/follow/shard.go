@@ -22,7 +22,7 @@ type Shard struct {
 	lost          error         // the error after the shard has left the stream
 
 	// The lock of readyShards guards the following fields.
-	told  *Read // a result that is not a page
+	told  *Read // a result that does not come from the feed
 	lined bool  // the shard is in the line
 	after *Shard
 }
@@ -49,8 +49,9 @@ func (q *readyShards) push(s *Shard) {
 	q.line(s)
 }
 
-// tell adds a result that is not a page to a shard, and appends the shard to the line. It replaces
-// an earlier such result that was not taken yet.
+// tell stores a result that does not come from the shard's feed: an error, or a page that was read
+// by fan-out. It also appends the shard to the line. The result replaces an earlier one that was
+// not taken yet.
 func (q *readyShards) tell(s *Shard, got Read) {
 	got.Shard = s
 	q.mu.Lock()
@@ -90,14 +91,16 @@ func (q *readyShards) pop() (s *Shard, told *Read) {
 	return s, told
 }
 
-// waitQueue waits on behalf of shards. It has a goroutine while shards wait.
+// waitQueue calls a slow function for shards in one background goroutine. The goroutine exists only
+// while shards wait for the function.
 type waitQueue struct {
 	mu      lock.Mutex[lock.Waits]
 	waiting []*Shard
 	busy    bool
 }
 
-// add runs do for a shard, together with shards that are added in the meantime.
+// add makes the goroutine call do for a shard. Shards that are added while do runs are passed to
+// the next call together.
 func (e *waitQueue) add(r *Stream, s *Shard, do func([]*Shard)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
