@@ -180,8 +180,8 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 	return h.answer(ctx, l, c, stop, err)
 }
 
-// watch interrupts the use of the connection when ctx ends. The interruption is prevented by
-// calling stop. stop is nil if ctx never ends.
+// watch interrupts the use of the connection when ctx ends. Calling stop prevents the interruption.
+// stop is nil if ctx never ends.
 func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 // often too early, because it is not set for each call. When it passes, the reader checks the clock
 // and continues to read.
 
-// lastLook is the duration of a last read before a silent connection counts as dead. It finds an
-// answer that has already arrived when this process is late.
+// lastLook is the duration of a last read before a silent connection counts as dead. If this
+// process was delayed, the answer may already have arrived, and this read finds it.
 const lastLook = 10 * time.Millisecond
 
 // listen sets a deadline for reading. since is when the connection was last heard. The deadline is

@@ -67,8 +67,8 @@ type Feed struct {
 	since  mono.Time     // start of the present state
 	trying mono.Time     // see [Status]
 	behind time.Duration // see [Status]
-	// starved is when the feed began to wait for memory, as much as expects returns, with an idle
-	// handler.
+	// starved is when the feed began to wait for the amount of memory that expects returns, while
+	// its handler has no pages. It is zero if the feed does not wait for that.
 	starved mono.Time
 	queue   *part
 	fault   *fault             // nil until something fails

@@ -231,8 +231,8 @@ func shortage(err error) *codec.NoMemoryError {
 
 // The feed implements [codec.Memory] for its pages. The granted bytes are used first.
 
-// TryTake takes between least and most bytes, or no bytes. It takes most if the feed has the
-// reserve.
+// TryTake takes between least and most bytes, or no bytes. If the feed's share has the reserve of
+// the budget, TryTake takes most bytes, even beyond the budget.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
 	n, line := min(int(f.granted), most), f.needs > 0

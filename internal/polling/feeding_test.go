@@ -140,8 +140,9 @@ func (s *fed) put(from, n, size int) {
 	}
 }
 
-// take takes at least n records and takes time each for each part. The records must be numbered
-// without gaps, beginning with from. take returns the number of the next record.
+// take takes parts until it has at least n records, and keeps each part for the duration each. The
+// records must be numbered without gaps, beginning with from. take returns the number of the next
+// record.
 func (s *fed) take(f *Feed, from, n int, each time.Duration) int {
 	s.t.Helper()
 	for n > 0 {

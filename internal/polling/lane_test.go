@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Turns share a context until one of them ends it, if their calls end with the same context.
+// Turns whose calls have the same parent context share one derived context, until a turn ends it.
 func TestALanesContext(t *testing.T) {
 	t.Parallel()
 	trust, end := context.WithCancel(t.Context())

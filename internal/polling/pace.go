@@ -44,8 +44,8 @@ const anyRoom = math.MaxInt32
 
 // answerRoom returns the maximum size of an answer in bytes. A reader with a share of a shard must
 // leave capacity to other readers at any moment, not only on average. An answer of 10 MiB blocks
-// all other readers for five seconds. Answers of one second's worth of each share do not block
-// them.
+// all other readers for five seconds. If each answer contains at most one second's worth of its
+// reader's share, no reader blocks the others.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
@@ -70,14 +70,15 @@ const (
 	calm                   // the last read returned no records
 	// Values above calm follow a throttled read, which shows that the shard has other readers. The
 	// value decreases by one with each read. Until it is calm again, the shard is not read more
-	// often than in calm. From wary on it is read less often.
+	// often than in calm. While the value is at least wary, the shard is read less often than in
+	// calm.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
 	// quarters is the number of reads after which the interval is normal again, if a throttled read
 	// doubled it.
 	quarters = 4
-	// mostStretched is the maximum of a longer interval. It is enough for 25 readers at the tip of
-	// a shard.
+	// mostStretched is the maximum interval that throttled reads can cause. It is enough for 25
+	// readers at the tip of a shard.
 	mostStretched = 5 * time.Second
 )
 
@@ -120,9 +121,9 @@ func (t tempo) interval(idle, least time.Duration) time.Duration {
 	}
 }
 
-// idlePause returns how long a shard at its tip is not read. least is the minimum time between
-// reads. A jitter of one fifth keeps shards from reading in sync. The first pause is random between
-// least and idle, so that shards whose leases were taken together do not start in sync.
+// idlePause returns the pause before the next read of a shard at its tip. least is the minimum time
+// between reads. A jitter of one fifth keeps shards from reading in sync. The first pause is random
+// between least and idle, so that shards whose leases were taken together do not start in sync.
 func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	if t == unsettled {
 		return least + jitter.N(max(idle-least, 0)+1)

@@ -218,7 +218,8 @@ func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.mo
 // Forget makes the next read begin at From, even if From was changed.
 func (p *Poll) Forget() { p.iterator = "" }
 
-// retried reports whether a call was retried. The next read keeps its distance from the retry.
+// retried reports whether a call was retried. If so, the minimum time until the next read counts
+// from the retry.
 func (p *Poll) retried(r *wire.Retry) bool {
 	if r.At.IsZero() {
 		return false

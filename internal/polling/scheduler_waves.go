@@ -39,7 +39,7 @@ const (
 	unusedTicks = 40
 )
 
-// read is a goroutine that makes reads while some are due, and then parks.
+// read is a goroutine that makes reads while reads are due, and then parks.
 func (s *Scheduler) read() {
 	wake := make(chan bool, 1)
 	s.mu.Lock()

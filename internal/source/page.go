@@ -33,8 +33,8 @@ type Page struct {
 	End      bool          // the shard is closed, and this is its last page
 	Children []shard.Shard // only set with End, as Kinesis returned them; may be empty
 	Took     time.Duration // time from the call to the answer; 0 for fan-out
-	// Tip is only set if Behind is 0. At that time there were no records after this page. It is
-	// zero if unknown.
+	// Tip is a time at which there were no records after this page. It is only valid if Behind is
+	// 0. It is zero if unknown.
 	Tip time.Time
 
 	Wire   *codec.Page // the memory of the records; nil if it has no owner

@@ -18,7 +18,7 @@ type Setup struct {
 	// ReadShare is this application's share of a shard's read limits. It is above 0 and at most 1.
 	// 0 means 1.
 	ReadShare float64
-	// IfExpired determines how reading continues if Kinesis refuses From.
+	// IfExpired determines how reading continues if Kinesis refuses the position where it begins.
 	IfExpired IfExpired
 }
 

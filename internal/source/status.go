@@ -48,7 +48,7 @@ type Status struct {
 	Doing   Doing
 	Since   time.Time
 	Attempt int // number of consecutive failed reads
-	// Trying is when unsuccessful reads began. It is zero if no read is due.
+	// Trying is since when reading has tried to get the next page. It is zero if no read is due.
 	Trying time.Time
 	Err    error // the error of the last read; nil if it succeeded
 	// Lacks describes how much memory is in use while Doing is AwaitingMemory. Otherwise it is nil.

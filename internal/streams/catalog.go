@@ -44,7 +44,7 @@ type creation struct {
 // askAgain is the interval of regular queries of the creation time.
 const askAgain = time.Hour
 
-// List lists a stream. If start is set, the stream is new to the application. Its error wraps
+// List lists a stream. If start is set, the stream is new to the application. The error wraps
 // [ErrNoStream] if the stream does not exist.
 func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Listing, error) {
 	k := c.of(s.Name)

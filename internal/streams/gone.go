@@ -16,7 +16,7 @@ type GoneError struct {
 	Stream, Shard string
 	// Children are the shard's children, from the listing that showed that the shard has left.
 	// Their leases can be created without another listing. The slice is empty if the children have
-	// left too, or if there are more than a report may contain. It belongs to the caller.
+	// left too, or if there are more than mostChildren. It belongs to the caller.
 	Children []shard.Shard
 }
 
@@ -57,11 +57,12 @@ func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (b
 	return closed, childrenOf(id, shards), nil
 }
 
-// mostChildren is the maximum number of children of a shard. Kinesis has at most two. Every store
-// rejects a report with more than 100, and then the whole heartbeat fails.
+// mostChildren is the maximum number of children of a shard. Kinesis has at most two. A worker
+// reports the children of a shard with its heartbeat. Every store rejects a report with more than
+// 100 children, and then the whole heartbeat fails.
 const mostChildren = 100
 
-// childrenOf returns the children of a shard in a listing. It returns none if there are more than
+// childrenOf returns the children of a shard in a listing. It returns nil if there are more than
 // mostChildren. The leader creates the leases of such children from its own listing.
 func childrenOf(id string, listed []shard.Shard) (kids []shard.Shard) {
 	for _, s := range listed {
