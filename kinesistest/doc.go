@@ -34,8 +34,8 @@
 //
 // A consumer has at most one subscription to a shard. A second call fails during the first 5
 // seconds of a subscription. Later it takes the subscription over. The ContinuationSequenceNumber
-// of an event with records is the sequence number of its last record. In an empty event it is the
-// number of no record, and it increases with time.
+// of an event with records is the sequence number of its last record. In an empty event it is a
+// number that no record has, and it increases with time.
 //
 // With the race detector, use a separate client for each subscription. The SDK decodes all event
 // streams of one client with the same unguarded buffer.

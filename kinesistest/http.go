@@ -69,8 +69,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route determines which kind of request it received, and answers the request if it is a call. A
-// returned error is the answer to send. route checks in the same order as the service. Only this
-// server checks host names and paths, so they come first.
+// returned error is the answer to send. route checks in the same order as the service. The service
+// does not check host names and paths, so route checks these first.
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {

@@ -80,7 +80,7 @@ func TestIteratorErrors(t *testing.T) {
 	if shard == foreign {
 		foreign = shardID(1)
 	}
-	// The index of this number is one higher.
+	// The index in beyond is one higher than in seq. No record has it yet.
 	beyond := new(big.Int).Add(bigOf(t, seq), new(big.Int).Lsh(big.NewInt(1), 80)).String()
 	s.DeleteStream("other")
 	future := time.Now().Add(time.Hour)

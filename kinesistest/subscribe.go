@@ -148,8 +148,8 @@ func (st *eventStream) faultDue() bool {
 	return st.events >= st.fault.Subscription.Events && st.trigger == nil
 }
 
-// faultEnds applies the fault if it is due, and reports whether the stream is over. It leaves
-// effects on the next event to event.
+// faultEnds applies the fault if it is due, and reports whether the stream is over. Faults that
+// change the next event are left to the method event.
 func (st *eventStream) faultEnds() bool {
 	f := &st.fault.Subscription
 	if !st.faultDue() {

@@ -2,8 +2,8 @@ package kinesistest
 
 import "strings"
 
-// unknownOperation explains why the server refuses an action. The reader may not know this package.
-// The service itself has no text for this error.
+// unknownOperation explains why the server refuses an action. Users of weir local read this text,
+// and may not know this package. The service itself has no text for this error.
 func unknownOperation(action string) string {
 	const has = " This is a local Kinesis (weir local, kinesistest): it has streams, shards, records, consumers, tags, policies and account settings."
 	switch {

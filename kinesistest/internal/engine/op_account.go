@@ -18,7 +18,7 @@ type commitment struct {
 // commitmentTerm is the minimum duration of a commitment.
 const commitmentTerm = 24 * time.Hour
 
-// enabled reports whether the account has a commitment that nobody has ended.
+// enabled reports whether the account has a commitment and no end of it was requested.
 func (m *commitment) enabled() bool { return !m.started.IsZero() && m.ended.IsZero() }
 
 func (m *commitment) write(out *codec.Encoder, now time.Time) {
@@ -85,7 +85,8 @@ func (r *UpdateAccountSettings) do(c *call) error {
 	m := &c.commitment
 	switch {
 	case r.status.V == "ENABLED" && !m.enabled():
-		// A commitment that is still running continues. One that has ended starts again.
+		// If the end of the commitment is still in the future, the commitment continues. Otherwise
+		// a new commitment starts.
 		if m.ended.After(c.now) {
 			m.ended = time.Time{}
 		} else {

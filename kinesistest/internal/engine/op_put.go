@@ -136,10 +136,9 @@ func (r *PutRecord) do(c *call) error {
 	return nil
 }
 
-// orders reports whether text is a valid sequence number for ordering the entry after. The number
-// may have any known format, and its time must have passed. If it belongs to an open shard, that
-// shard must be the entry's. The number of a closed shard belongs to a record before a split or
-// merge.
+// orders reports whether text is a valid SequenceNumberForOrdering of the entry. The number may
+// have any known format, and its time must have passed. If it belongs to an open shard, that shard
+// must be the entry's. The number of a closed shard belongs to a record before a split or merge.
 func (c *call) orders(s *stream, p *entry, text string) bool {
 	n, ok := parseSequence(text)
 	if !ok {

@@ -214,8 +214,8 @@ func (r *GetRecords) do(c *call) error {
 	return nil
 }
 
-// read takes a page and counts it against the read limits of the shard. It also copies the data of
-// the shard that may change later.
+// read takes a page and counts it against the read limits of the shard. The page contains all data
+// of the shard that may change later, because writePage runs without the lock.
 func (r *GetRecords) read(c *call, t ticket) (page, *stream, *shard, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,8 +20,8 @@ type record struct {
 
 func (r *record) size() int64 { return int64(len(r.data) + len(r.key.V)) }
 
-// child is what a closed shard stores about one of its child shards. The child shard may expire
-// earlier or later than its parent.
+// child contains the data that a closed shard stores about one of its child shards. The child shard
+// may expire earlier or later than its parent.
 type child struct {
 	id      string
 	parents []string

@@ -68,7 +68,8 @@ func iteratorSize(name string) int { return 152 + (len(name)+2)/16*16 }
 
 var padding [152]byte
 
-// The nonce is a counter, so it never repeats. The key is never used elsewhere.
+// seal returns the encrypted form of t. The nonce is a counter, so it never repeats. The key is
+// never used elsewhere.
 func (s *sealer) seal(t ticket) string {
 	var prefix string
 	pad := 0
