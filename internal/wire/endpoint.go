@@ -62,8 +62,8 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// Resolve one endpoint at a time, because thousands of shards start at once. This is not a
-	// mutex, because the client's options may run user code.
+	// Resolve one endpoint at a time, because thousands of shards start at once. resolving is a
+	// channel and not a mutex, because the client's options may run user code.
 	select {
 	case c.resolving <- struct{}{}:
 		defer func() { <-c.resolving }()

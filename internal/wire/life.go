@@ -115,7 +115,8 @@ func (l *life) end() {
 	}
 }
 
-// over reports whether err is the result of the end of the context or of the deadline.
+// over reports whether the context or the deadline has ended the call. err is the error of the
+// call.
 func (l *life) over(err error) bool {
 	return l.Err() != nil || errors.Is(err, l.bound.Why)
 }

@@ -25,7 +25,7 @@ type template struct {
 	text  [calls]templateText
 	// credential is the value of Authorization up to the signature.
 	credential string
-	// authorization is the whole header field.
+	// authorization is the header field up to the signature, with the line break before it.
 	authorization string
 }
 

@@ -79,8 +79,8 @@ func (ep *endpoint) putMessage(d *putDraft, now time.Time, cred *aws.Credentials
 	return d.buf[from:]
 }
 
-// size returns an upper bound of the body's size in bytes. Only characters that JSON escapes can
-// make the body larger.
+// size returns the maximum size of the body in bytes. It does not include the additional bytes for
+// characters that JSON escapes.
 func (r *PutRequest) size(f codec.Format) int {
 	n := 100 + len(r.StreamName) + len(r.StreamARN)
 	for i := range r.Entries {

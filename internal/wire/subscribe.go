@@ -67,7 +67,7 @@ type eventReader interface {
 // in both formats.
 //
 // Subscribe returns errors of the SDK like [Caller.GetRecords], the cause of ctx, or an error that
-// wraps [ErrNoAnswer] or [ErrFrame].
+// wraps [ErrNoAnswer] or [codec.ErrFrame].
 func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
 	s := &Subscription{c: c}
 	// The context of the call is also the context of the stream. It must outlast ctx, which may

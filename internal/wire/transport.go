@@ -57,8 +57,9 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 // can die silently.
 const surplus = 10 * time.Second
 
-// leanClient returns this package's HTTP client with the same settings, or nil if it does not
-// support them. proxy returns the proxy of a request. net/http makes requests that need a proxy.
+// leanClient returns a client of package http1 with the settings of from, or nil if that package
+// does not support them. proxy returns the proxy of a request. net/http makes requests that need a
+// proxy.
 func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
 	var t *http.Transport
 	var timeout, read time.Duration

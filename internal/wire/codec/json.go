@@ -66,8 +66,8 @@ func (d *jsonReader) null() (bool, error) {
 	return true, d.literal("null")
 }
 
-// more consumes the comma before the next element of a list or an object. There is none before the
-// first element. more reports whether another element follows. If not, it consumes the closing
+// more consumes the comma before the next element of a list or an object. There is no comma before
+// the first element. more reports whether another element follows. If not, it consumes the closing
 // bracket.
 func (d *jsonReader) more(first *bool, closing byte) (bool, error) {
 	c, err := d.peek()

@@ -47,7 +47,7 @@ type Origin struct {
 // Same reports whether both origins are the same shard.
 func (o *Origin) Same(as *Origin) bool { return o.Stream == as.Stream && o.Shard == as.Shard }
 
-// TagsOf returns the tags of a record. It returns none if the origin belongs to another record.
+// TagsOf returns the tags of a record. It returns no tags if the origin belongs to another record.
 // This can happen because records are reused, and because a handler may have modified one.
 func (o *Origin) TagsOf(number string, done uint32) aggregate.Tags {
 	if o.Done != done || o.Number != number {
