@@ -57,8 +57,8 @@ func New(client *kinesis.Client, name string, given []string, logger *slog.Logge
 	return c
 }
 
-// consumer is the state of the consumer of one stream. The goroutine that has the turn owns the
-// other fields.
+// consumer is the state of the consumer of one stream. A goroutine must take the turn before it
+// uses the other fields.
 type consumer struct {
 	turn   chan struct{} // contains an element while a goroutine has the turn
 	stream string        // ARN of the stream; "" if unknown
@@ -148,8 +148,8 @@ func (c *Consumers) of(s streams.Stream) *consumer {
 	return con
 }
 
-// take waits for the turn. If the turn is free, take succeeds even if ctx has ended, because a
-// refused consumer must still be recorded.
+// take waits for the turn. If the turn is free, take succeeds even if ctx has ended, because Forget
+// must record a refused consumer even then.
 func (con *consumer) take(ctx context.Context) error {
 	select {
 	case con.turn <- struct{}{}:
@@ -190,7 +190,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.named(s), s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
-			// The consumer may exist even if the answer was lost.
+			// If the answer was lost, Kinesis may still have registered the consumer.
 			con.ours = con.ours || err == nil || streams.Code(err) == ""
 			if err == nil {
 				registered = true

@@ -80,7 +80,7 @@ const (
 var ErrSubscribed = errors.New("another subscription to the shard")
 
 // Next returns the next event or, while the shard is polled, the next page. Both may be empty. Next
-// retries as long as that can help. It returns the same errors as [Poll.Next].
+// retries as long as that can help. It returns the same errors as [polling.Poll.Next].
 func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	f.trying(time.Now())
 	defer f.trying(time.Time{})

@@ -21,7 +21,7 @@ func (f *Reader) Status() source.Status {
 	return s
 }
 
-// trying records since when Next has been waiting for a page, or zero.
+// trying records the time since which Next waits for a page. Zero means that Next does not wait.
 func (f *Reader) trying(since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *subscription) describe(to *source.Status) {
 	}
 }
 
-// now sets the state of the goroutine.
+// now sets the state of the goroutine that reads the subscription.
 func (s *subscription) now(d source.Doing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,8 +53,8 @@ type Read struct {
 	Err  error
 	Last bool // the last result of the shard
 
-	// over is closed when the caller no longer needs the page, which is then returned. It may be
-	// nil.
+	// over is closed when the caller no longer needs the page. The goroutine that read the page
+	// then releases it. If over is nil, done releases the page.
 	over chan struct{}
 }
 
@@ -87,7 +87,7 @@ func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool)
 			return err
 		}
 		more := hand(&got)
-		// Children do not wait for expired shards.
+		// An expired shard counts as finished, so its children do not wait for it.
 		if more && (got.Page.End || errors.Is(got.Err, streams.ErrNoShard)) {
 			r.end(&got)
 		}

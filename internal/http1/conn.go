@@ -261,7 +261,7 @@ func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
 		p = p[:most]
 	}
 	if c.from == c.until {
-		// A read that ends with the body or that is large needs no buffer.
+		// Read directly into p if p is large, or if it has room for the whole rest of the body.
 		if int64(len(p)) == most || len(p) >= len(c.buf)-c.head {
 			return c.read(ctx, p, false)
 		}

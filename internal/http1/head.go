@@ -158,8 +158,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	keep = !h.close && (h.minor > 0 || h.keepAlive)
 	switch {
 	case h.status == 204 || h.status == 304 || h.status < 200:
-		// There is no body, whatever the head contains. If the head announces a body, it is unclear
-		// what follows.
+		// There is no body, whatever the head contains. If the head announces a body, such a body
+		// may still follow, so the connection is not reused.
 		return byLength, 0, keep && !h.chunked && (h.length <= 0 || h.status == 304), nil
 	case h.chunked:
 		return byChunks, -1, keep, nil

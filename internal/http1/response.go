@@ -109,7 +109,8 @@ func (r *Response) read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxExcess is the maximum number of unusual bytes between chunks.
+// maxExcess limits the lines before chunks. In total, these lines may exceed the data of the chunks
+// by this number of bytes. The first 16 bytes of each line do not count.
 const maxExcess = 16 << 10
 
 // chunk reads up to the beginning of the next chunk. It returns io.EOF at the end of the body.

@@ -16,7 +16,7 @@ import (
 const lastLook = 10 * time.Millisecond
 
 // listen sets a deadline for reading. since is when the connection was last heard. The deadline is
-// at the latest the time at which the connection has been silent for too long. listen keeps an
+// no later than the time at which the connection has been silent for too long. listen keeps an
 // existing deadline that allows at least half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// doubt is a position after a whole record, if that record may have expired. Reading begins at the
+// doubt describes a position after a whole record that may have expired. Reading begins at the
 // record itself. The first record that arrives shows whether it has expired.
 type doubt struct {
 	at  shard.Position

@@ -83,8 +83,9 @@ type Owner interface {
 	// Context returns the context whose end stops reading.
 	Context() context.Context
 	// Calls returns the context for calls to Kinesis. It may end later than Context, and then
-	// reading stops only between two calls. Feeds may share it: a context keeps memory for each
-	// context that is derived from it, so separate contexts for each shard would need more memory.
+	// reading stops only between two calls. Feeds may share one such context. That saves memory,
+	// because reads derive contexts from it, and a context with derived contexts needs additional
+	// memory.
 	Calls() context.Context
 	// Wake is called once after Next returned [source.ErrEmpty], as soon as there is a page. It
 	// must not block.

@@ -233,7 +233,8 @@ func (f *Feed) deliver(p *part, last bool) {
 		f.behind = p.Behind
 	} else {
 		f.atTip = false
-		// Kinesis sends the lag at the end of an answer.
+		// Kinesis sends the lag at the end of an answer. Earlier parts get the lag of the previous
+		// answer. If that lag was 0, their lag is unknown.
 		if p.Behind = f.behind; p.Behind == 0 {
 			p.Behind = -1
 		}

@@ -146,8 +146,8 @@ func slower(limit int32, room, records, bytes int) int32 {
 // the reader was waiting.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion returns the limit of records after an answer without another constraint. It moves step by
-// step to the number of records that fit into room.
+// portion returns the limit of records after an answer that was neither too slow nor too large for
+// the memory. It moves step by step to the number of records that fit into room.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:

@@ -139,7 +139,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.Limit = max(p.Limit/2, 1)
 		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
-		// The server does not know the iterator, because it was restarted or replaced.
+		// The server does not know the iterator, because the server was restarted or replaced.
 		p.iterator = ""
 		wait = backoff.Next()
 	case c == "InvalidArgumentException":

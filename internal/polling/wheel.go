@@ -13,8 +13,8 @@ type wheel struct {
 	placed int // number of feeds in the wheel
 }
 
-// wheelTicks is the number of slots. It is more than twice the longest interval, because the pacer
-// sleeps for at most half of this number of ticks.
+// wheelTicks is the number of slots. It is more than twice the longest usual interval, because the
+// pacer sleeps for at most half of this number of ticks.
 const wheelTicks = 8192
 
 // place makes a feed due at a tick. The ticks of all feeds in the wheel must differ by less than

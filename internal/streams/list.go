@@ -86,7 +86,7 @@ func Now(ctx context.Context, client *kinesis.Client, s Stream) (time.Time, erro
 	return l.date, err
 }
 
-// Listing is an application leader's input about a stream.
+// Listing describes a stream for an application's leader, which creates leases from it.
 type Listing struct {
 	Shards []shard.Shard
 	// Begin maps shards to the positions where the application begins. It is set only for a listing
