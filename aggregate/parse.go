@@ -183,7 +183,7 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 			e.data, hasData = span{uint32(start), uint32(p)}, true
 		}
 	}
-	// A table cannot have as many rows as a payload may have bytes.
+	// No table has a row maxSize, because a table has fewer rows than its payload has bytes.
 	if !hasData || key >= maxSize || hash >= maxSize {
 		return span{}, false
 	}

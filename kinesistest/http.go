@@ -334,8 +334,8 @@ func (s *Server) knows(hostport string) bool {
 	return err == nil && (ip.IsLoopback() || s.anywhere)
 }
 
-// requestIDs creates request IDs. All IDs of one server share a random prefix, and a counter
-// follows.
+// requestIDs creates request IDs. An ID consists of a random prefix, which all IDs of one server
+// share, and a counter.
 type requestIDs struct {
 	prefix string
 	seed   [64]byte // input of the second ID, which has 72 bytes in base64

@@ -16,7 +16,7 @@ import (
 // Format is a body format.
 type Format uint8
 
-// The formats, with their content types.
+// The body formats.
 const (
 	JSON Format = iota
 	CBOR
