@@ -9,7 +9,8 @@ import (
 )
 
 // A subscription begins where the last event of the previous one ended, even if that event was
-// empty. A shard may be without records for longer than the stream's retention.
+// empty. A shard may have no records for longer than the stream's retention, so the position of its
+// last record would expire.
 func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()

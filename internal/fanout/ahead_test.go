@@ -268,8 +268,9 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	})
 }
 
-// While an event is handled, the next events are read as long as there is room. After that Kinesis
-// waits. If the handler is too slow, the subscription is abandoned without losing a record.
+// While an event is handled, the next events are read as long as there is room. If there is no
+// room, Kinesis has to wait. If the handler is too slow, the subscription is ended, and no record
+// is lost.
 func TestFanOutReadsAhead(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.send()

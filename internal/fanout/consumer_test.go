@@ -87,8 +87,8 @@ func TestConsumersAskOnceForManyShards(t *testing.T) {
 	})
 }
 
-// If a stream does not exist, the consumer is searched again soon, because the stream may be
-// created and is not read otherwise.
+// If a stream does not exist, the next search for its consumer follows soon. The stream may be
+// created at any time, and it is not read before that search.
 func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		c := Consumers{Client: p.client, Name: "c"}

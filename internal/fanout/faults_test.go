@@ -80,7 +80,8 @@ func TestFanOutRecovers(t *testing.T) {
 	}
 }
 
-// without returns a fault that removes fields from events. with returns one that sets a field.
+// without returns a fault that removes a field from events, and can also set another field: more is
+// then "and", its name and its value. with returns a fault that sets a field.
 func without(name string, more ...any) kinesistest.Fault {
 	return rewrite(func(m map[string]any) {
 		delete(m, name)

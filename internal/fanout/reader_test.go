@@ -458,7 +458,7 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// For any event, the page moves forward from the position. It ends the shard only if it has
+// For any event, pageOf does not move the position back. A page ends the shard only if it has
 // children.
 func FuzzPageOf(f *testing.F) {
 	f.Add("100", "101", "102", "103", "", int64(0))

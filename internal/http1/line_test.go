@@ -55,7 +55,7 @@ func TestALineKeepsItsConnection(t *testing.T) {
 		}, 0, 1},
 		{"its context ends while it is asked in another", func(t *testing.T, _ context.Context, l *Line, h, _ *Host, end context.CancelFunc) {
 			time.AfterFunc(time.Second/2, end)
-			// This uses the same connection.
+			// This request has another context and uses the same connection.
 			if body, err := over(t.Context(), l, h, Bound{}); body != "hello" || err != nil {
 				t.Error(body, err)
 			}

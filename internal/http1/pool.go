@@ -203,9 +203,9 @@ func (h *Host) suspects(c *conn) bool {
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect is called after a connection was closed because it was silent since the given time. All
-// connections that have not answered since then become suspect. suspect closes the idle ones.
-// Connections in use are closed when they would otherwise be reused.
+// suspect is called before a silent connection is closed. since is when that connection was last
+// heard. All connections that have not answered since then become suspect. suspect closes the idle
+// ones. Connections in use are closed when they would otherwise be reused.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {

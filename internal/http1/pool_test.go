@@ -163,7 +163,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		check("after CloseIdle", 7, 0)
 
 		// CloseIdle marks connections in use, which are then closed when they are returned. A
-		// request in between cancels that.
+		// request in between removes the marks.
 		for _, meanwhile := range []bool{false, true} {
 			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {

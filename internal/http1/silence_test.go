@@ -158,9 +158,9 @@ func TestAListenerIsInterrupted(t *testing.T) {
 	})
 }
 
-// A silent connection makes all connections suspect that have not answered since then. Idle suspect
-// connections are closed, and one that a line keeps is not reused. A connection that has answered
-// since then is reused.
+// If a connection is silent, all connections that have not answered since then become suspect. Idle
+// suspect connections are closed, and one that a line keeps is not reused. A connection that has
+// answered since then is reused.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

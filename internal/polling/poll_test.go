@@ -340,7 +340,8 @@ func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
 	})
 }
 
-// caller returns the caller of a Poll. A test closes its connections before the bubble ends.
+// caller returns a [wire.Caller] for a Poll. Its idle connections are closed at the end of the
+// test, because a bubble cannot end before that.
 func caller(t *testing.T, client *kinesis.Client) *wire.Caller {
 	t.Helper()
 	c, err := wire.NewCaller(client, wire.Options{})

@@ -307,7 +307,7 @@ func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 }
 
 // If the service closes a connection after the request, the read does not fail, because the request
-// is sent again. Only a request on a new connection counts as failed.
+// is sent again. A read fails only if its connection was new.
 func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		cuts := int64(0)

@@ -77,7 +77,7 @@ func serveBench(in io.Reader, out io.Writer) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// This delay stands for the network. A server that answers at once disturbs the SDK's
+		// This delay simulates the network. A server that answers at once disturbs the SDK's
 		// client.
 		<-time.After(time.Millisecond)
 		w.Header().Set("Content-Type", contentType)

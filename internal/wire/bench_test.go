@@ -134,7 +134,7 @@ func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPoo
 	}
 }
 
-// reads returns a function that starts a shard, which calls c.
+// reads returns a function that starts a shard. The pages of the shard are read with c.
 func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 	req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
 	read := func(p *codec.Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }

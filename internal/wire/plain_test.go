@@ -33,7 +33,7 @@ func mustParse(tb testing.TB, s string) *url.URL {
 	return u
 }
 
-// These are types of a user.
+// These types are examples of types that a user defines.
 type (
 	ownResolver  struct{ kinesis.EndpointResolverV2 }
 	ownRetryer   struct{ aws.NopRetryer }

@@ -97,7 +97,8 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("the error is a %T", err)
 		}
 		if err != nil && strings.Contains(err.Error(), "more after") {
-			// The SDK ignores this part. The part before it must have the same result.
+			// The SDK ignores the bytes after the answer. The bytes before them must have the same
+			// result.
 			body = body[:malformed.Offset]
 			if err := codec.Decode(codec.JSON, bytes.Clone(body), &p); err != nil {
 				t.Fatalf("without what follows: %v", err)
