@@ -213,7 +213,8 @@ func (k HashKey) big() *big.Int {
 	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(k.Lo))
 }
 
-// agree fails the test if Parse and Keep have another result for payload than the naive decoder.
+// agree fails the test if the results of Parse and Keep for payload differ from those of the naive
+// decoder.
 func agree(t *testing.T, a *Aggregate, payload []byte) {
 	t.Helper()
 	before := bytes.Clone(payload)
@@ -277,8 +278,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Aggregate
 		agree(t, &a, data)
-		// A fuzzer cannot find a checksum, so it is added: to the data, and to a message that
-		// already has keys.
+		// A fuzzer cannot find a valid checksum. The test therefore adds one: to the data alone,
+		// and to a message of some keys and the data.
 		agree(t, &a, seal(data))
 		agree(t, &a, seal([]byte{0x0a, 1, 'a', 0x0a, 2, 'b', 'c', 0x12, 1, '9', 0x12, 0}, data))
 		agree(t, &a, data)

@@ -252,7 +252,7 @@ func TestAllStopsWhenAsked(t *testing.T) {
 
 func TestTablesOfAFreakPayloadAreNotKept(t *testing.T) {
 	t.Parallel()
-	// Keys of two bytes give the most rows per byte.
+	// An empty key takes only two bytes, so a table of empty keys has the most rows per byte.
 	freak := seal([]byte(strings.Repeat("\x0a\x00", 4*keptRows)), []byte{0x1a, 4, 0x08, 0, 0x1a, 0})
 	var a Aggregate
 	if ok, err := a.Parse(freak); !ok {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sub is a sub-record as tests write it.
+// sub contains the partition key, the explicit hash key and the data of a sub-record.
 type sub struct {
 	key, hash, data string
 }

@@ -88,7 +88,7 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 				case err == nil:
 					stream = out.GetStream()
 				case !inMemory && errors.As(err, &busy):
-					// A socket may report its end late.
+					// Over a socket, the server may notice late that the client has left.
 				default:
 					t.Fatalf("subscription %d: %v", i, err)
 				}
@@ -98,7 +98,8 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 			}
 			_ = stream.Close()
 			cancel()
-			// No wait is needed, because the next call is in flight already.
+			// Do not wait here. The server must accept the next call although the client has only
+			// just left.
 		}
 	})
 }

@@ -253,7 +253,7 @@ func TestEventsComeWithoutDelay(t *testing.T) {
 				t.Fatalf("record %d: %s after %v, %d behind", i, got, time.Since(put), *ev.MillisBehindLatest)
 			}
 		}
-		// The 5 seconds start at the last event.
+		// The 5 seconds before an empty event start at the last event.
 		silent := time.Now()
 		if ev := sub.next(); len(ev.Records) != 0 || time.Since(silent) != 5*time.Second {
 			t.Errorf("an event with %d records after %v", len(ev.Records), time.Since(silent))

@@ -12,8 +12,8 @@ type Shard struct {
 	// left the stream.
 	Parents []string
 	Range   HashRange
-	// Closed is set if the shard takes no more records. It is not set for a child that was reported
-	// at the end of its parent, because that report does not contain it.
+	// Closed is set if the shard takes no more records. It is not set for a child from the end of
+	// its parent, because Kinesis does not report there whether a child is closed.
 	Closed bool
 }
 

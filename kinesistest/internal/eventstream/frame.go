@@ -1,6 +1,6 @@
 // Package eventstream writes the frames of AWS event streams, content type
 // application/vnd.amazon.eventstream. A frame has a prelude with two lengths and a checksum, then
-// headers, a payload, and a checksum of all that.
+// headers, a payload, and a checksum of all bytes before it.
 package eventstream
 
 import (
