@@ -86,7 +86,6 @@ func (p *fanned) reader() *Reader {
 	}
 }
 
-// send puts a record.
 func (p *fanned) send() {
 	p.put++
 	p.srv.Put("s", "k", fmt.Append(nil, p.put))
@@ -458,8 +457,7 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// For any event, pageOf does not move the position back. A page ends the shard only if it has
-// children.
+// pageOf never moves the position back. Only a page with children ends the shard.
 func FuzzPageOf(f *testing.F) {
 	f.Add("100", "101", "102", "103", "", int64(0))
 	f.Add("100", "101", "", "102", "shardId-000000000001", int64(5))
