@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Bound is the deadline of a call, and the error after it. The zero Bound has no limit. It may take
-// effect early, by up to a sixteenth of the allowed time, so that the system needs no new timer for
-// each call.
+// Bound is the deadline of a call, and the error that the call returns after the deadline. The zero
+// Bound has no limit. A deadline may take effect early, by up to a sixteenth of the allowed time,
+// so that the system needs no new timer for each call.
 type Bound struct {
 	At  time.Time
 	Why error

@@ -57,8 +57,8 @@ func (p *Poll) Resolve(first *source.Record) {
 	p.tell(e)
 }
 
-// leave handles a position that the service refuses with an error. It moves the position as the
-// policy requires. It returns false if the position stays.
+// leave handles a position that the service refuses with an error. It moves the position as
+// IfExpired requires. It returns false if the position stays.
 func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	if p.From.Kind() != shard.Sequence {
 		return false

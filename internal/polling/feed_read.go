@@ -194,7 +194,7 @@ func (f *Feed) retried(l *lane) {
 }
 
 // request returns the request for the read. It locks the mutex to read granted, because a turn that
-// begins while Last reads returns the granted bytes.
+// begins during a read of Last returns the granted bytes.
 func (f *Feed) request(l *lane) wire.Request {
 	f.mu.Lock()
 	granted := int(f.granted)

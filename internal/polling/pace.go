@@ -142,8 +142,8 @@ func slower(limit int32, room, records, bytes int) int32 {
 	return max(min(fitting(room, records, bytes), limit-1), 1)
 }
 
-// faster returns the limit of records after an answer with as many records as requested, for which
-// the reader was waiting.
+// faster returns a higher limit of records. It is used after an answer with as many records as
+// requested, if the reader was waiting for that answer.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
 // portion returns the limit of records after an answer that was neither too slow nor too large for

@@ -34,7 +34,8 @@ const (
 	// OwnCall. The client's middleware, tracing and logging work as usual, but the output that they
 	// see has no Records.
 	UnderSDK
-	// PlainSDK uses only the SDK to make calls and decode answers. It costs many times as much.
+	// PlainSDK uses only the SDK to make calls and decode answers. It costs many times as much as
+	// OwnCall.
 	PlainSDK
 )
 

@@ -64,7 +64,7 @@ type life struct {
 	ended   bool
 }
 
-// bound is the deadline of a call and the error after it.
+// bound is the deadline of a call, and the error that the call returns after the deadline.
 type bound struct {
 	At  time.Time
 	Why error

@@ -14,7 +14,7 @@ import (
 // retry. The answer therefore cannot arrive twice, and a server that is only slow gets no
 // additional load. The retry gets the rest of the call's time.
 
-// Retry configures the retry of a call, and reports whether one was made.
+// Retry configures the retry of a call, and reports whether a retry was made.
 type Retry struct {
 	// After is the minimum time from the request to the retry, even if the connection is silent.
 	After time.Duration
@@ -154,8 +154,8 @@ func (l *life) rest() {
 	l.mu.Unlock()
 }
 
-// arm sets the timer to the time when the call is over, or has been silent for too long. The caller
-// holds the lock, and the inner context exists.
+// arm sets the timer to the deadline of the call, or to the time at which the call has been silent
+// for too long if that is earlier. The caller holds the lock, and the inner context exists.
 func (l *life) arm(now mono.Time) {
 	l.rings = mono.Of(l.bound.At)
 	if p := l.patience(); p > 0 && !l.since.IsZero() {

@@ -153,7 +153,7 @@ func (f *firstBytes) within(percent int) time.Duration {
 }
 
 // judge returns the maximum time without a received byte. It returns 0 if most answers take longer
-// than the allowed limits, because then silence means nothing.
+// than mostSilence, because then silence means nothing.
 func (f *firstBytes) judge() time.Duration {
 	switch {
 	case f.all < enoughAnswers:

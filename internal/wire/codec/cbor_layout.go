@@ -136,8 +136,8 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	if i = l.close(b, i); i <= 0 {
 		return i
 	}
-	// Separate assignments are faster than a single one during garbage collection, because of the
-	// pointers.
+	// Assign the fields separately. A single assignment of a Record, which contains pointers, is
+	// slower during garbage collection.
 	r.Data, r.Key = values[fieldData], text(values[fieldKey])
 	r.SequenceNumber, r.Arrival = text(values[fieldSequence]), int64(arrival)
 	r.Done, r.Encrypted = shard.Whole, string(values[fieldEncryption]) == kms
