@@ -61,8 +61,8 @@
 //
 // Use Keep for streams that are written by the KPL or by producers with the same behaviour. Do not
 // use it if producers pack keys of several shards into one container, or on a stream with record
-// distribution AUTO. There the dropped sub-records would be the only copies. Count the dropped
-// sub-records, whose number Keep returns, on any stream.
+// distribution AUTO. There the dropped sub-records would be the only copies. On any stream, count
+// the dropped sub-records. Keep returns their number.
 //
 // # Positions
 //

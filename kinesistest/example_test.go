@@ -118,7 +118,7 @@ func ExampleSubscriptionFault() {
 	// KMSDisabledException: the key was switched off
 }
 
-// In a bubble a day takes no time: the record expires.
+// In a bubble, a day of virtual time takes no real time. After that day the record has expired.
 func TestExampleOfABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

@@ -313,9 +313,9 @@ func (c *Consumers) Remove(ctx context.Context) error {
 const removeWithin = 10 * time.Second
 
 // RemoveLast deregisters the consumers of streams after a worker has left its application. others
-// returns the number of other live workers. If that number is not 0, or if others returns an error,
-// RemoveLast deregisters no consumer. It also deregisters consumers that other processes
-// registered, but not the given ones. The subscriptions must have ended.
+// returns the number of other live workers. RemoveLast does nothing if that number is not 0, or if
+// others returns an error. It deregisters consumers of all processes, but not the given ones. The
+// subscriptions must have ended.
 func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()

@@ -80,8 +80,8 @@ func TestFanOutRecovers(t *testing.T) {
 	}
 }
 
-// without returns a fault that removes a field from events, and can also set another field: more is
-// then "and", its name and its value. with returns a fault that sets a field.
+// without returns a fault that removes a field from events. more can be "and", the name of another
+// field and its new value. with returns a fault that only sets a field.
 func without(name string, more ...any) kinesistest.Fault {
 	return rewrite(func(m map[string]any) {
 		delete(m, name)

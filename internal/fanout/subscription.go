@@ -171,9 +171,9 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-// empty reports whether an event has no records and does not end the shard. The record of the start
-// position counts here, although pageOf omits it. That record shows that the position has not
-// expired.
+// empty reports whether an event has no records and does not end the shard. An event that contains
+// only the record of the start position is not empty, although pageOf omits that record. The record
+// shows that the position has not expired.
 func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 
 func (s *subscription) end(err error) {

@@ -336,7 +336,7 @@ func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 func TestLanesGo(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.stopAll()
-		// The feeds have turns that no goroutine takes.
+		// The stopped feeds still have scheduled turns. These turns make no reads.
 		time.Sleep(longestPause + (unusedTicks+2)*tick)
 		s.sched.mu.Lock()
 		defer s.sched.mu.Unlock()
