@@ -56,8 +56,8 @@ type pageMemory struct {
 	granted int // bytes that were reserved before the read
 }
 
-// TryTake takes between least and most bytes, or no bytes. If the share has the reserve of the
-// budget, TryTake takes most bytes, even beyond the budget.
+// TryTake takes between least and most bytes, or no bytes. If too few bytes are free and the share
+// has the reserve of the budget, TryTake takes most bytes, even beyond the budget.
 func (m *pageMemory) TryTake(least, most int) int {
 	n := min(m.granted, most)
 	m.granted -= n
