@@ -27,19 +27,19 @@ func (s able) Abilities() lease.Abilities { return s.abilities }
 // planted returns two features for tests. The options need the second one if it is required.
 func planted(required bool) []guarded.Feature {
 	return []guarded.Feature{
-		{Name: "watching", Needs: lease.WatchBeats},
-		{Name: "resigning", Needs: lease.WatchBeats | lease.ResignByBeat, Required: required},
+		{Name: "watching", Needs: lease.WatchHeartbeats},
+		{Name: "resigning", Needs: lease.WatchHeartbeats | lease.ResignByHeartbeat, Required: required},
 	}
 }
 
 func TestNewFailsWithoutARequiredAbility(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
-	store := able{memstore.New(), lease.WatchBeats}
-	_, err := newConsumer(client, store, Options{App: "not a name", Stream: "s"}, planted(true))
+	store := able{memstore.New(), lease.WatchHeartbeats}
+	_, err := newConsumer(client, store, Options{App: "not a name", Streams: []string{"s"}}, planted(true))
 	if err == nil || !strings.Contains(err.Error(), "Options.App") || !strings.Contains(err.Error(), "resign by beat") {
 		t.Errorf("New says %v, which is not all that is wrong", err)
 	}
-	if _, err := newConsumer(client, store, Options{App: "app", Stream: "s"}, planted(false)); err != nil {
+	if _, err := newConsumer(client, store, Options{App: "app", Streams: []string{"s"}}, planted(false)); err != nil {
 		t.Errorf("New fails without what it can do without: %v", err)
 	}
 }
@@ -55,9 +55,9 @@ func TestRunSaysWhichFeaturesAreOff(t *testing.T) {
 		for _, c := range []struct {
 			has   lease.Abilities
 			lines int
-		}{{lease.AllAbilities, 0}, {lease.WatchBeats, 1}, {0, 2}} {
+		}{{lease.AllAbilities, 0}, {lease.WatchHeartbeats, 1}, {0, 2}} {
 			var log bytes.Buffer
-			opts := Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			opts := Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			consumer, err := newConsumer(srv.Client(), able{memstore.New(), c.has}, opts, planted(false))
 			if err != nil {
 				t.Fatal(err)

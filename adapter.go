@@ -36,15 +36,15 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 	o := &c.opts
 	of := shardrun.Config{
 		App: o.App, Worker: o.Worker, Log: o.Logger,
-		Batch: o.Batch, BatchBytes: o.BatchBytes, BatchWait: o.BatchWait, Aggregates: batch.Mode(o.Aggregates),
+		Batch: o.Batching.MaxRecords, BatchBytes: o.Batching.MaxBytes, BatchWait: o.Batching.MaxWait, Aggregates: batch.Mode(o.Aggregates),
 		Filters: o.Filter.By != nil, NotJSON: shardrun.NotJSON(o.Filter.NotJSON),
 		Reuse: o.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
-		RetryMin: o.RetryMin, RetryMax: o.RetryMax, GiveUp: o.GiveUp.policy(), SuspectAfter: o.SuspectAfter,
-		Expired: source.IfExpired(o.Expired), FanOut: o.Reading == FanOut,
-		Times: o.times(), ListInterval: o.ListInterval, IdleInterval: o.IdleInterval,
+		RetryMin: o.Retry.MinBackoff, RetryMax: o.Retry.MaxBackoff, GiveUp: o.OnFailure.policy(), SuspectAfter: o.OnFailure.SuspectAfter,
+		Expired: source.IfExpired(o.Expired), FanOut: o.Reading == ByFanOut,
+		Times: o.times(), ListInterval: o.Timing.ListInterval, IdleInterval: o.Polling.IdleInterval,
 	}
-	if p := &o.Parallel; p.on() {
-		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.Span, Bytes: p.SpanBytes, Age: p.SpanAge}
+	if p := &o.Concurrency; p.on() {
+		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.MaxRecords, Bytes: p.MaxBytes, Age: p.MaxAge}
 	}
 	if shards != nil {
 		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, shards.Pull != nil, shards.Position != nil, shards.Idle
@@ -52,10 +52,10 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 	return run.Config{
 		Config: of, Client: c.client, Store: c.store, Off: c.off,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
-		Streams: c.streams, Asks: o.StreamsFunc != nil,
-		Wire: o.Wire.options(), ReadShare: o.ReadShare, MaxMemory: o.MaxMemory, Calls: o.Parallel.Calls,
+		Streams: c.streams, Asks: o.DiscoverStreams != nil,
+		Wire: o.Wire.options(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
 		FanOutName: o.FanOutName, FanOutARNs: o.FanOutARNs, RemoveFanOut: o.RemoveFanOut, NoHistory: o.NoHistory,
-		StallAfter: o.StallAfter, HandlerTimeout: o.HandlerTimeout, StopTimeout: o.StopTimeout,
+		StallAfter: o.Timing.StallAfter, HandlerTimeout: o.Timing.HandlerTimeout, StopTimeout: o.Timing.StopTimeout,
 	}
 }
 
@@ -124,7 +124,7 @@ func (a *adapter) Position(ctx context.Context, stream, id string) (p shard.Posi
 
 // PutLetters implements [shardrun.User].
 func (a *adapter) PutLetters(ctx context.Context, letters []deadletter.Letter) error {
-	return contained("GiveUp.To", func() error { return a.opts.GiveUp.To.Put(ctx, letters) })
+	return contained("OnFailure.Destination", func() error { return a.opts.OnFailure.Destination.Put(ctx, letters) })
 }
 
 // Match implements [shardrun.User].
@@ -157,7 +157,7 @@ func (a *adapter) HookPanic(p *notify.Panic) error {
 
 // AskStreams implements [run.User].
 func (a *adapter) AskStreams(ctx context.Context) (names []string, err error) {
-	err = contained("StreamsFunc", func() (err error) { names, err = a.opts.StreamsFunc(ctx); return err })
+	err = contained("StreamsFunc", func() (err error) { names, err = a.opts.DiscoverStreams(ctx); return err })
 	return names, err
 }
 

@@ -127,9 +127,9 @@ func (a *adapter) PositionExpired(of lease.Key, e source.Expiry) {
 }
 
 func (a *adapter) ReadingChanged(of lease.Key, why error) {
-	e := ReadingChanged{Stream: of.Stream, Shard: of.Shard, Reading: FanOut, Err: why}
+	e := ReadingChanged{Stream: of.Stream, Shard: of.Shard, Reading: ByFanOut, Err: why}
 	if why != nil {
-		e.Reading = Polling
+		e.Reading = ByPolling
 	}
 	emit(a, a.opts.Events.ReadingChanged, e)
 }

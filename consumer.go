@@ -65,18 +65,18 @@ const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards assigned to this worker, until ctx ends, the
 // handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
-// their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
-// are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and all of
-// these steps succeeded. Otherwise the error says why Run stopped and which of these steps failed.
-// errors.Is finds each of these in it:
+// their batches, or see their contexts end after Options.Timing.StopTimeout, progress is saved, the
+// leases are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and
+// all of these steps succeeded. Otherwise the error says why Run stopped and which of these steps
+// failed. errors.Is finds each of these in it:
 //
 //   - the error that the handler passed to Stop;
 //   - [ErrStreamNotFound], and [lease.ErrSetup], which names the missing part of the store;
-//   - [ErrNotSaved], if the store may lack progress. Run tries to save it for Options.FailoverAfter
+//   - [ErrNotSaved], if the store may lack progress. Run tries to save it for Options.Timing.FailoverAfter
 //     after the handlers have returned;
 //   - [ErrNotReleased], if the store may still count leases as this worker's;
 //   - [ErrAbandoned], if a handler did not return although its context had ended: Run stops waiting
-//     for it 7 s after Options.StopTimeout;
+//     for it 7 s after Options.Timing.StopTimeout;
 //   - the error of the store's calls, if ctx ended before the store had answered once.
 //
 // A temporary failure of the store or stream, of any length, does not end Run. It is no error if

@@ -12,29 +12,29 @@ import (
 type Counts struct {
 	// Reads is the number of answers that had records or the end of a shard. Each part of a large
 	// answer counts as one.
-	Reads           uint64
-	RecordsRead     uint64 // an aggregate counts as one
-	BytesRead       uint64 // of data and keys
-	ReadsThrottled  uint64
-	ReadsFailed     uint64 // otherwise
-	BatchesHandled  uint64
-	RecordsFiltered uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
-	RecordsNotJSON  uint64 // records that Options.Filter could not read, with any NotJSON
-	RecordsHandled  uint64 // those of an aggregate count one by one
-	BytesHandled    uint64 // of data
-	HandlerFailures uint64
-	RecordsGivenUp  uint64 // not among those that were handled
-	RecordsSkipped  uint64 // done beyond the checkpoint by the owner before; see [Parallel]
-	LettersFailed   uint64 // calls of GiveUp.To
-	Checkpoints     uint64 // that were saved
-	LeasesTaken     uint64
-	LeasesEnded     uint64
-	LeasesLost      uint64 // leases that ended because they were lost
-	Stalls          uint64
-	StoreFailures   uint64
-	EventsDropped   uint64 // calls of Events and of the logger that were not made
-	EventsCoalesced uint64 // changes of state that a later one replaced
-	EventsPanicked  uint64
+	Reads               uint64
+	RecordsRead         uint64 // an aggregate counts as one
+	BytesRead           uint64 // of data and keys
+	ReadsThrottled      uint64
+	ReadsFailed         uint64 // otherwise
+	BatchesHandled      uint64
+	RecordsFiltered     uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
+	RecordsNotJSON      uint64 // records that Options.Filter could not read, with any NotJSON
+	RecordsHandled      uint64 // those of an aggregate count one by one
+	BytesHandled        uint64 // of data
+	HandlerFailures     uint64
+	RecordsDeadLettered uint64 // not among those that were handled
+	RecordsSkipped      uint64 // done beyond the checkpoint by the owner before; see [Concurrency]
+	DeadLettersFailed   uint64 // calls of OnFailure.Destination
+	Checkpoints         uint64 // that were saved
+	LeasesTaken         uint64
+	LeasesEnded         uint64
+	LeasesLost          uint64 // leases that ended because they were lost
+	Stalls              uint64
+	StoreFailures       uint64
+	EventsDropped       uint64 // calls of Events and of the logger that were not made
+	EventsCoalesced     uint64 // changes of state that a later one replaced
+	EventsPanicked      uint64
 }
 
 // countsField contains, for each counter, the index of its field in Counts.

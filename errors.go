@@ -17,11 +17,11 @@ var (
 	// the lease was moved, or the store did not answer for so long that the worker must not trust
 	// its leases. [Batch.Done] and [Batch.Checkpoint] return it, too.
 	ErrLeaseLost = group.ErrLeaseLost
-	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is
-	// over.
+	// ErrStopping is the cause of a handler's context when Run stops and Options.Timing.StopTimeout
+	// is over.
 	ErrStopping = group.ErrStopping
 	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
-	// handler has worked for longer than Options.HandlerTimeout.
+	// handler has worked for longer than Options.Timing.HandlerTimeout.
 	ErrStalled = shardrun.ErrStalled
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. If
 	// another handler calls a [RecordFunc], the error of the RecordFunc wraps ErrHandedOff in that
@@ -38,7 +38,7 @@ var (
 	ErrNotSaved = group.ErrNotSaved
 	// ErrNotReleased is wrapped by the error of Run if the store did not answer while Run stopped,
 	// so the store may still count leases as this worker's. The text names the shards. Other
-	// workers take them over after Options.FailoverAfter.
+	// workers take them over after Options.Timing.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound
@@ -50,7 +50,7 @@ var (
 // OptionError says what is wrong with one option. [New], [NewReader], [Consumer.RunShards] and
 // [Consumer.Records] return it, joined with others if there are several problems.
 type OptionError struct {
-	Option string // the option, such as "Options.GiveUp.MaxAge" or "ReaderOptions.Start"
+	Option string // the option, such as "Options.OnFailure.MaxAge" or "ReaderOptions.Start"
 	Err    error  // the problem and its remedy
 }
 

@@ -44,18 +44,19 @@ type Events struct {
 	Filtered func(context.Context, Filtered)
 	// HandlerFailed is called when the handler failed. Records that are not done are handled again.
 	HandlerFailed func(context.Context, HandlerFailed)
-	// GivenUp is called when [Options].GiveUp gave up records and their dead letters are durable.
+	// GivenUp is called when [Options].OnFailure gave up records and their dead letters are
+	// durable.
 	GivenUp func(context.Context, GivenUp)
 	// GiveUpHeld is called when records could be given up but are retried instead, because other
-	// records fail too, or because many were already given up; see [GiveUp].Patience and PerMinute.
-	// It is called once per record and reason.
+	// records fail too, or because many were already given up; see [FailurePolicy].OutageGrace and
+	// MaxPerMinute. It is called once per record and reason.
 	GiveUpHeld func(context.Context, GiveUpHeld)
 	// LettersFailed is called when the dead letters of given-up records could not be put. The shard
 	// waits and retries.
 	LettersFailed func(context.Context, LettersFailed)
 	// Suspected is called when several workers in a row died at the same position of a shard and
-	// this worker has the shard now; see Options.SuspectAfter. It is called before the first record
-	// of a term, and once more when the record that kills workers is identified.
+	// this worker has the shard now; see Options.OnFailure.SuspectAfter. It is called before the
+	// first record of a term, and once more when the record that kills workers is identified.
 	Suspected func(context.Context, Suspected)
 	// ReadFailed is called when a read of a shard failed or was throttled. weir retries the read.
 	ReadFailed func(context.Context, ReadFailed)
@@ -66,8 +67,8 @@ type Events struct {
 	// because fan-out is not available, and when fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)
 	// Stalled is called when a shard made no progress for too long and its lease is released; see
-	// Options.StallAfter and HandlerTimeout. It is also called when a handler did not finish within
-	// Options.StopTimeout; Err is then ErrStopping.
+	// Options.Timing.StallAfter and HandlerTimeout. It is also called when a handler did not finish
+	// within Options.Timing.StopTimeout; Err is then ErrStopping.
 	Stalled func(context.Context, Stalled)
 	// StoreFailed is called when a call of the store, or the listing of a stream, failed. weir
 	// retries the call.
@@ -346,5 +347,5 @@ const (
 	OpLead    StoreOp = "lead"
 	OpLeave   StoreOp = "leave"
 	OpList    StoreOp = "list"    // listing the shards of a stream
-	OpStreams StoreOp = "streams" // Options.StreamsFunc
+	OpStreams StoreOp = "streams" // Options.DiscoverStreams
 )

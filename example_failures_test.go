@@ -21,7 +21,7 @@ func ExampleBatch_Done() {
 		srv.Put("orders", "customer-7", []byte(order))
 	}
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", RetryMin: time.Millisecond, Logger: quiet})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Retry: weir.Retry{MinBackoff: time.Millisecond}, Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func ExampleEvents() {
 	srv.CreateStream("orders", 1)
 	srv.Put("orders", "customer-7", []byte("one espresso"))
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet, Events: weir.Events{
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet, Events: weir.Events{
 		LeaseTaken: func(_ context.Context, e weir.LeaseTaken) { fmt.Println("taken:", e.Shard) },
 		LeaseEnded: func(_ context.Context, e weir.LeaseEnded) { fmt.Println("ended:", e.Shard, e.Reason) },
 	}})

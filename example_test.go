@@ -21,7 +21,7 @@ func ExampleConsumer_Run() {
 	srv.CreateStream("orders", 2)
 	srv.Put("orders", "customer-7", []byte("one espresso"))
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func ExampleRecordFunc() {
 	srv.Put("orders", "customer-7", []byte("one espresso"))
 	srv.Put("orders", "customer-7", []byte("a croissant"))
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", RetryMin: time.Millisecond, Logger: quiet})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Retry: weir.Retry{MinBackoff: time.Millisecond}, Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func ExampleConsumer_RunShards() {
 	// The position that a database would store in the transaction of the effect.
 	applied, _ := shard.After(srv.Records("orders")[0].SequenceNumber)
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func ExampleShard_Batches() {
 	srv.CreateStream("orders", 1)
 	srv.Put("orders", "customer-7", []byte("one espresso"))
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}

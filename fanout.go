@@ -15,7 +15,7 @@ type Reading int
 const (
 	// Polling requests records. All applications that poll a stream share five reads and 2 MiB a
 	// second of each shard. The default.
-	Polling Reading = iota
+	ByPolling Reading = iota
 	// FanOut reads through a registered consumer (enhanced fan-out). The service pushes records to
 	// it as soon as they arrive: up to 2 MiB a second from each shard, for this application alone.
 	// AWS bills a consumer by the shard and hour until it is deregistered, by
@@ -32,15 +32,15 @@ const (
 	// If the service refuses a subscription, if three subscriptions in a row fail, or if there is
 	// no memory for one message, weir polls the shard and tries fan-out again every minute.
 	// [Events].ReadingChanged reports both changes.
-	FanOut
+	ByFanOut
 )
 
 // String returns "polling" or "fan-out".
 func (r Reading) String() string {
 	switch r {
-	case Polling:
+	case ByPolling:
 		return "polling"
-	case FanOut:
+	case ByFanOut:
 		return "fan-out"
 	}
 	return fmt.Sprintf("Reading(%d)", int(r))
@@ -48,7 +48,7 @@ func (r Reading) String() string {
 
 // checkFanOutARNs says what is wrong with Options.FanOutARNs for the streams of the options.
 func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, bad func(option, format string, args ...any)) {
-	if len(o.FanOutARNs) > 0 && o.Reading != FanOut {
+	if len(o.FanOutARNs) > 0 && o.Reading != ByFanOut {
 		bad("Options.FanOutARNs", "%.300q are set although Options.Reading is not FanOut", o.FanOutARNs)
 		return
 	}
@@ -65,7 +65,7 @@ func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, 
 		given[of.Name] = arn
 		i := slices.IndexFunc(all, func(s streams.Stream) bool { return s.Name == of.Name })
 		switch {
-		case i < 0 && o.StreamsFunc == nil:
+		case i < 0 && o.DiscoverStreams == nil:
 			bad("Options.FanOutARNs", "names %q, of a stream that is not among those to read: %s", arn, of.Name)
 		case i >= 0 && all[i].ARN != "" && all[i].ARN != of.ARN:
 			bad("Options.FanOutARNs", "names %q, which is not of the stream %s", arn, all[i].ARN)

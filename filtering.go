@@ -39,8 +39,9 @@ const (
 	// DropNotJSON drops them, as AWS Lambda does.
 	DropNotJSON
 	// FailNotJSON counts each of them as a failure of the handler, which does not get the record.
-	// weir tries the record again without end. If [GiveUp].To is set, weir gives the record up, as
-	// if the handler had rejected it. FailNotJSON cannot be combined with [ShardHandlers].Pull.
+	// weir tries the record again without end. If [FailurePolicy].Destination is set, weir gives
+	// the record up, as if the handler had rejected it. FailNotJSON cannot be combined with
+	// [ShardHandlers].Pull.
 	FailNotJSON
 )
 

@@ -12,13 +12,14 @@ import (
 // Handler handles the records of an application, batch by batch.
 //
 // Calls for different shards run concurrently. For each shard, one goroutine at a time calls
-// Handle, unless [Options].Parallel is set. If Handle returns nil, all records of the batch are
+// Handle, unless [Options].Concurrency is set. If Handle returns nil, all records of the batch are
 // done, and the checkpoint may pass them. After an error or a panic, weir pauses and calls Handle
 // again with the records that are not done: the whole batch, or the records after the last one that
 // was passed to [Batch.Done] or [Batch.Checkpoint]. To end Run, return [Stop].
 //
-// weir skips a record only if an option says so: [Options].GiveUp puts a dead letter in its place,
-// [Options].Filter drops it, and [Options].Expired applies to records that have left the stream.
+// weir skips a record only if an option says so: [Options].OnFailure puts a dead letter in its
+// place, [Options].Filter drops it, and [Options].Expired applies to records that have left the
+// stream.
 //
 // When the worker must stop with the shard, ctx ends, and [context.Cause] returns [ErrLeaseLost],
 // [ErrStopping] or [ErrStalled]. A handler should return soon after that, because another worker
@@ -39,11 +40,11 @@ func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx,
 // worker, it moves after the current record, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
-// Handle calls f for each record of b, until one fails. If [Options].GiveUp is set, the error names
-// that record, as [FailedAt] does.
+// Handle calls f for each record of b, until one fails. If [Options].OnFailure is set, the error
+// names that record, as [FailedAt] does.
 func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	var r Record
-	names := b.delivery != nil && b.delivery.of.adapter.opts.GiveUp.To != nil
+	names := b.delivery != nil && b.delivery.of.adapter.opts.OnFailure.Destination != nil
 	if names {
 		defer func() {
 			if p := recover(); p != nil {

@@ -32,9 +32,9 @@ func (c *Consumer) Live() error {
 }
 
 // Ready returns nil while this worker takes part in its application: it has joined and is not
-// stopping, and the store has answered within Options.FailoverAfter. A leader also has to be able
-// to list the shards of each stream: Ready returns an error when that has failed for a minute. The
-// error says which condition is not met.
+// stopping, and the store has answered within Options.Timing.FailoverAfter. A leader also has to be
+// able to list the shards of each stream: Ready returns an error when that has failed for a minute.
+// The error says which condition is not met.
 func (c *Consumer) Ready() error {
 	now, times := time.Now(), c.opts.times()
 	workers, _ := c.runs.Workers()
@@ -60,7 +60,7 @@ func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswere
 // observation, so let metrics or probes call it regularly. Judge does not report that a shard is
 // close to the end of retention, because a consumer does not know the retention of a stream. It may
 // be called concurrently.
-func (c *Consumer) Judge() (health.Application, []health.Named) {
+func (c *Consumer) Health() (health.Application, []health.Named) {
 	now, shards := time.Now(), c.Shards()
 	all := make([]supervise.Observed, 0, len(shards))
 	for i := range shards {
@@ -88,14 +88,14 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 // Health returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez, and
 // [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body says
 // whether the check passed, why not, how many shards this worker holds, and the verdict of
-// [Consumer.Judge]: the state of the worst shard, and a sentence. The verdict does not change the
+// Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
 // status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
 // stages and times.
 //
 // Other paths get 404, and methods other than GET and HEAD get 405. On a connection to a loopback
 // address, requests for a host name other than localhost get 403, because a web page may have
 // pointed that name at this machine. The answer contains nothing from the request.
-func (c *Consumer) Health() http.Handler {
+func (c *Consumer) HealthHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !hostcheck.Allows(req) {
 			http.Error(w, "over a loopback address, health checks are served only to requests for localhost and IP addresses", http.StatusForbidden)
@@ -147,7 +147,7 @@ type healthAnswer struct {
 // stand returns the state of all shards together, and a sentence about it. The sentence contains no
 // texts of errors, because they come from the user's code.
 func (c *Consumer) stand() (health.State, string) {
-	_, all := c.Judge()
+	_, all := c.Health()
 	for i := range all {
 		all[i].Err = ""
 	}

@@ -18,10 +18,10 @@ import (
 // simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards or Records
 // refuses such a pair with one sentence, before anything is read.
 func TestIllegalPairsAreRefused(t *testing.T) {
-	keys := weir.Parallel{Keys: 4}
-	gives := weir.GiveUp{To: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}
+	keys := weir.Concurrency{Keys: 4}
+	gives := weir.FailurePolicy{Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}
 	attempts, age, bisect := gives, gives, gives
-	attempts.Attempts, age.MaxAge, bisect.Bisect = 3, time.Hour, true
+	attempts.MaxAttempts, age.MaxAge, bisect.Bisect = 3, time.Hour, true
 	open := func(context.Context, weir.Term) (weir.ShardHandler, error) { return nil, nil }
 	pull := func(context.Context, *weir.Shard) error { return nil }
 	position := func(context.Context, string, string) (weir.Position, error) { return weir.Position{}, nil }
@@ -43,27 +43,27 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		run  run // nil where New refuses
 		says string
 	}{
-		{"Parallel and ReuseBuffers", weir.Options{Parallel: keys, ReuseBuffers: true}, nil, "ReuseBuffers cannot be combined with Parallel"},
-		{"Parallel and BatchWait", weir.Options{Parallel: keys, BatchWait: time.Second}, nil, "BatchWait cannot be combined with Parallel"},
-		{"Parallel and Open", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open}), "or leave Options.Parallel out"},
-		{"Parallel and Pull, windows and Hold", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave Options.Parallel out"},
-		{"Parallel and Position", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave Options.Parallel out"},
-		{"Parallel and Idle", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave Options.Parallel out"},
-		{"Parallel and Records", weir.Options{Parallel: keys}, records, "or leave Options.Parallel out"},
-		{"GiveUp and Pull, windows and Hold", weir.Options{GiveUp: gives}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
-		{"GiveUp.Attempts and Pull", weir.Options{GiveUp: attempts}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
-		{"GiveUp.MaxAge and Pull", weir.Options{GiveUp: age}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
-		{"GiveUp.Bisect and Pull", weir.Options{GiveUp: bisect}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
-		{"GiveUp and Records", weir.Options{GiveUp: attempts}, records, "leave Options.GiveUp out"},
-		{"GiveUp.MaxAge and Records", weir.Options{GiveUp: age}, records, "leave Options.GiveUp out"},
-		{"GiveUp.Bisect and Records", weir.Options{GiveUp: bisect}, records, "leave Options.GiveUp out"},
+		{"Parallel and ReuseBuffers", weir.Options{Concurrency: keys, ReuseBuffers: true}, nil, "ReuseBuffers cannot be combined with Options.Concurrency"},
+		{"Parallel and BatchWait", weir.Options{Concurrency: keys, Batching: weir.Batching{MaxWait: time.Second}}, nil, "Batching.MaxWait cannot be combined with Options.Concurrency"},
+		{"Parallel and Open", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open}), "or leave Options.Concurrency out"},
+		{"Parallel and Pull, windows and Hold", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave Options.Concurrency out"},
+		{"Parallel and Position", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave Options.Concurrency out"},
+		{"Parallel and Idle", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave Options.Concurrency out"},
+		{"Parallel and Records", weir.Options{Concurrency: keys}, records, "or leave Options.Concurrency out"},
+		{"GiveUp and Pull, windows and Hold", weir.Options{OnFailure: gives}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
+		{"OnFailure.MaxAttempts and Pull", weir.Options{OnFailure: attempts}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp.MaxAge and Pull", weir.Options{OnFailure: age}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp.Bisect and Pull", weir.Options{OnFailure: bisect}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp and Records", weir.Options{OnFailure: attempts}, records, "leave Options.OnFailure out"},
+		{"GiveUp.MaxAge and Records", weir.Options{OnFailure: age}, records, "leave Options.OnFailure out"},
+		{"GiveUp.Bisect and Records", weir.Options{OnFailure: bisect}, records, "leave Options.OnFailure out"},
 		{"Open and Pull", weir.Options{}, shards(weir.ShardHandlers{Open: open, Pull: pull}), "or ShardHandlers.Pull must be set, and not both"},
 		{"FailNotJSON and Pull, windows and Hold", weir.Options{Filter: notJSON}, shards(weir.ShardHandlers{Pull: pull}), "must be PassNotJSON or DropNotJSON"},
 		{"FailNotJSON and Records", weir.Options{Filter: notJSON}, records, "must be PassNotJSON or DropNotJSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := tt.opts
-			opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+			opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 			c, err := weir.New(kinesis.New(kinesis.Options{Region: "us-east-1"}), memstore.New(), opts)
 			if tt.run != nil {
 				if err != nil {

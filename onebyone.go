@@ -20,11 +20,11 @@ import (
 // order. The record at which the body left the loop is not done, and is handled again. If Run would
 // return an error, the last pair has that error and no record.
 //
-// Shards take turns by batches: after at most [Options].Batch records of one shard comes the turn
-// of another. HandlerTimeout and HandoffTimeout apply to batches, including the time for which a
-// batch waits for its turn. Because the body of the loop cannot report a failed record, the loop
-// yields an error if [Options].GiveUp is set, or if [Filter].NotJSON is [FailNotJSON]. The iterator
-// is not for concurrent use. Each loop is a separate worker.
+// Shards take turns by batches: after at most [Options].Batching.MaxRecords records of one shard
+// comes the turn of another. HandlerTimeout and HandoffTimeout apply to batches, including the time
+// for which a batch waits for its turn. Because the body of the loop cannot report a failed record,
+// the loop yields an error if [Options].OnFailure is set, or if [Filter].NotJSON is [FailNotJSON].
+// The iterator is not for concurrent use. Each loop is a separate worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)

@@ -64,20 +64,19 @@ type Options struct {
 	// progress. Required, 1 to 128 characters of [a-zA-Z0-9_.-]. The Java KCL calls it
 	// applicationName.
 	App string
-	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required.
-	// Streams are identified by name, so two streams with the same name (of different accounts or
-	// regions) need two applications.
-	Stream  string
+	// Streams are the streams to read, by name or ARN. At least one is required, or
+	// DiscoverStreams. Streams are identified by name, so two streams with the same name (of
+	// different accounts or regions) need two applications.
 	Streams []string
-	// StreamsFunc returns streams to read in addition to Stream and Streams, by name or ARN. Run
-	// waits for its first answer, and then calls it every ListInterval. After an error the previous
-	// answer stays in use. StreamsFunc has to return when ctx ends, which is after ListInterval or
-	// 30 s, whichever is longer.
+	// DiscoverStreams returns streams to read in addition to Streams, by name or ARN. Run waits for
+	// its first answer, and then calls it every Timing.ListInterval. After an error the previous
+	// answer stays in use. DiscoverStreams has to return when ctx ends, which is after ListInterval
+	// or 30 s, whichever is longer.
 	//
 	// A worker takes only shards of the streams in the answer. When a stream leaves the answer, the
 	// worker releases its shards, and their progress stays in the store. Workers that return
 	// different streams log a warning.
-	StreamsFunc func(ctx context.Context) ([]string, error)
+	DiscoverStreams func(ctx context.Context) ([]string, error)
 	// Worker is the name of this worker in logs and reports, of at most 200 bytes. Defaults to the
 	// host name and the process ID.
 	Worker string
@@ -89,19 +88,6 @@ type Options struct {
 	// Expired says where reading continues if the records after a checkpoint have left the stream:
 	// [FailExpired] (the default), [OldestExpired] or [LatestExpired].
 	Expired ExpiredPolicy
-	// Batch is the largest number of records in one batch, 1 to 10,000. Without Parallel it also
-	// limits one read. Defaults to 10,000.
-	Batch int
-	// BatchBytes is the largest size of the records' Data in one batch, 1 byte to 1 GiB. A larger
-	// record is a batch by itself. With 0, the default, only MaxMemory limits the size.
-	BatchBytes int
-	// BatchWait is the time for which a batch that is not full waits for more records, 1 ms to 5
-	// min. It counts from the moment at which the first record could have been delivered. With 0,
-	// the default, batches do not wait. A waiting batch is delivered early when it reaches Batch,
-	// BatchBytes or the shard's share of MaxMemory, when the shard ends or is handed off, and when
-	// the worker stops. Lambda calls it MaximumBatchingWindowInSeconds. BatchWait cannot be
-	// combined with Parallel, because a batch of Parallel has only one key.
-	BatchWait time.Duration
 	// Aggregates says how weir treats records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
@@ -138,76 +124,21 @@ type Options struct {
 	// handler delays only its own shard. docs/timing.md describes the shares, and when a single
 	// large record exceeds the limit.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard without new records, 200 ms to 1 min.
-	// Defaults to 1 s. While there is more to read, weir reads as fast as the service and ReadShare
-	// allow. docs/timing.md lists the cases in which the pause is shorter or longer. The KCL calls
-	// it idleTimeBetweenReadsInMillis.
-	IdleInterval time.Duration
-	// ReadShare is this application's share of the five reads and 2 MiB a second that all readers
-	// of a shard have together, 0.01 to 1. Defaults to 1. If two applications have 0.5 each,
-	// neither throttles the other when it has to catch up. With less than 1, an answer has at most
-	// the bytes that the share allows in one second, or in the time until the next read if that is
-	// longer. Each worker applies the share to each of its shards, so a shard that changes hands
-	// may be read one more time. ReadShare does not apply to fan-out, except while a shard is
-	// polled instead.
-	ReadShare float64
-	// RetryMin and RetryMax limit the pause before weir calls a handler again after a failure. The
-	// pause doubles with each failure, with jitter. RetryMin is 1 ms to 1 h and defaults to 100 ms.
-	// RetryMax is RetryMin to 24 h and defaults to 30 s, or to RetryMin if that is longer. Without
-	// GiveUp, batches are retried until they succeed.
-	RetryMin, RetryMax time.Duration
-
-	// GiveUp says when weir gives up a record whose handler fails, and where the dead letter goes.
-	// By default weir retries each record for ever. GiveUp cannot be combined with
-	// [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
-	GiveUp GiveUp
-	// Parallel makes weir handle the partition keys of a shard in parallel. By default the batches
-	// of a shard are handled one after the other.
-	Parallel Parallel
-
-	// SuspectAfter finds records that kill the process of their worker. It is a number of owners of
-	// a shard, 1 to 1,000. If that many owners die one after the other at the same position, the
-	// next owner handles the records there one at a time, each with a checkpoint, for 1,000 records
-	// or 10 min. If it dies too, the record that it was handling is the cause. If [GiveUp].To is
-	// set, weir gives that record up with the reason deadletter.Killed. Otherwise weir handles it
-	// again after a pause, which doubles from owner to owner, from 1 min to 15 min.
-	//
-	// A worker counts as dead if its session was ended because its heartbeats stopped, and not if
-	// it hands its shards off. SuspectAfter defaults to 2. With a negative value weir never
-	// suspects a record. SuspectAfter needs a store with lease.NoteDeaths.
-	SuspectAfter int
-
-	// BeatInterval is the time between two heartbeats, with which a worker reports that it lives
-	// and saves its progress. 100 ms to 1 min. Defaults to 1 s.
-	BeatInterval time.Duration
-	// FailoverAfter is the time for which a worker may be silent before others take its shards.
-	// While the store is silent, a worker trusts its leases for the same time. 3 beat intervals to
-	// 1 h. Defaults to 5 s, or to 3 beat intervals if that is longer. The KCL calls it
-	// failoverTimeMillis.
-	FailoverAfter time.Duration
-	// HandoffTimeout is the time that a handler has to finish its batch when a lease moves to
-	// another worker. After that, the lease is taken away. A beat interval to 24 h. Defaults to 30
-	// s, or to FailoverAfter if that is longer.
-	HandoffTimeout time.Duration
-	// StopTimeout is the time that handlers have to finish their batches when Run stops. After
-	// that, their contexts end with the cause [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
-	StopTimeout time.Duration
-	// StallAfter is the time for which reading a shard may fail, or return no answer, before this
-	// worker releases the lease so that another worker can try. 30 s to 24 h, with FanOut at least
-	// 2 min. Defaults to 2 min. Each time that the shard stalls again, the time doubles, up to 32
-	// times StallAfter. An empty answer counts as progress. Failures that every worker would get do
-	// not count: throttling, a refused position, a missing stream. A failing handler does not count
-	// either, because weir calls it again.
-	StallAfter time.Duration
-	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks it
-	// with each heartbeat. After that, the context of the call ends with [ErrStalled]. When the
-	// handler has returned, or HandoffTimeout later, the lease goes to another worker, which
-	// handles the batch again. 0, the default, is no limit. With a limit, a handler that always
-	// needs more time would never finish. weir reports a handler that takes longer than StallAfter.
-	HandlerTimeout time.Duration
-	// ListInterval is the time between two listings of a stream's shards by the leader, while there
-	// is no sign of a change. 1 s to 1 h. Defaults to 1 min.
-	ListInterval time.Duration
+	// Batching sets the size of the batches.
+	Batching Batching
+	// Concurrency makes weir handle the partition keys of a shard in parallel. By default the
+	// batches of a shard are handled one after the other.
+	Concurrency Concurrency
+	// Retry sets the pauses before a failed batch is handled again.
+	Retry Retry
+	// OnFailure says when weir dead-letters a record whose handler fails, and where the dead letter
+	// goes. By default weir retries each record for ever. OnFailure.Destination cannot be combined
+	// with [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
+	OnFailure FailurePolicy
+	// Polling sets how shards are polled.
+	Polling Polling
+	// Timing sets the times of coordination: heartbeats, failover, handoff, stops, stalls.
+	Timing Timing
 
 	// Weight is this worker's share of the shards relative to that of the other workers. Defaults
 	// to 1.
@@ -277,47 +208,10 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	default:
 		bad("Options.Start", "%q must be Oldest, Latest or At(a time): other positions belong to one shard", o.Start)
 	}
-	within := func(name string, d *time.Duration, fallback, low, high time.Duration) {
-		if *d == 0 {
-			*d = fallback
-		}
-		if *d < low || *d > high {
-			bad("Options."+name, "%v must be between %v and %v", *d, low, high)
-		}
-	}
-	within("IdleInterval", &o.IdleInterval, time.Second, 200*time.Millisecond, time.Minute)
-	within("RetryMin", &o.RetryMin, 100*time.Millisecond, time.Millisecond, time.Hour)
-	within("RetryMax", &o.RetryMax, max(30*time.Second, o.RetryMin), o.RetryMin, 24*time.Hour)
-	within("BeatInterval", &o.BeatInterval, time.Second, 100*time.Millisecond, time.Minute)
-	within("FailoverAfter", &o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval), 3*o.BeatInterval, time.Hour)
-	within("HandoffTimeout", &o.HandoffTimeout, max(30*time.Second, o.FailoverAfter), o.BeatInterval, 24*time.Hour)
-	within("StopTimeout", &o.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
-	shortest := 30 * time.Second // a call may take 20 s
-	if o.Reading == FanOut {
-		// three subscriptions may be silent for 32 s each before the shard is polled
-		shortest = 2 * time.Minute
-	}
-	within("StallAfter", &o.StallAfter, 2*time.Minute, shortest, 24*time.Hour)
-	if o.HandlerTimeout != 0 {
-		within("HandlerTimeout", &o.HandlerTimeout, 0, time.Second, 24*time.Hour)
-	}
-	within("ListInterval", &o.ListInterval, time.Minute, time.Second, time.Hour)
-
-	if o.Batch == 0 {
-		o.Batch = 10000
-	}
-	if o.Batch < 1 || o.Batch > 10000 {
-		bad("Options.Batch", "%d must be between 1 and 10,000", o.Batch)
-	}
-	if o.BatchBytes < 0 || int64(o.BatchBytes) > 1<<30 {
-		bad("Options.BatchBytes", "%d must be between 1 and 1 GiB, or 0 for no cap", o.BatchBytes)
-	}
-	if o.BatchWait != 0 {
-		within("BatchWait", &o.BatchWait, 0, time.Millisecond, 5*time.Minute)
-		if o.Parallel.on() {
-			bad("Options.BatchWait", "cannot be combined with Parallel, whose batches have one key each: leave one of them out")
-		}
-	}
+	o.Batching.check(o.Concurrency.on(), bad)
+	o.Retry.check(bad)
+	o.Timing.check(o.Reading == ByFanOut, bad)
+	o.Polling.check("Options", bad)
 	if err := checkMemory("Options", &o.MaxMemory); err != nil {
 		problems = append(problems, err)
 	}
@@ -327,35 +221,26 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if o.Expired < FailExpired || o.Expired > LatestExpired {
 		bad("Options.Expired", "%d must be FailExpired, OldestExpired or LatestExpired", o.Expired)
 	}
-	if o.Reading < Polling || o.Reading > FanOut {
-		bad("Options.Reading", "%d must be Polling or FanOut", o.Reading)
+	if o.Reading < ByPolling || o.Reading > ByFanOut {
+		bad("Options.Reading", "%d must be ByPolling or ByFanOut", o.Reading)
 	}
 	switch {
 	case o.FanOutName == "":
 		o.FanOutName = o.App
 	case !appForm.MatchString(o.FanOutName):
 		bad("Options.FanOutName", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
-	case o.Reading != FanOut:
+	case o.Reading != ByFanOut:
 		bad("Options.FanOutName", "%q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
 	o.checkFanOutARNs(client, all, bad)
-	if o.RemoveFanOut && o.Reading != FanOut {
+	if o.RemoveFanOut && o.Reading != ByFanOut {
 		bad("Options.RemoveFanOut", "is set although Options.Reading is not FanOut")
 	}
-	o.GiveUp.check(bad)
+	o.OnFailure.check(bad)
 	o.Filter.check(bad)
-	o.Parallel.check(o.ReuseBuffers, bad)
-	if o.SuspectAfter == 0 {
-		o.SuspectAfter = 2
-	}
-	if o.SuspectAfter > 1000 {
-		bad("Options.SuspectAfter", "%d must be 1000 at most, or negative for never", o.SuspectAfter)
-	}
+	o.Concurrency.check(o.ReuseBuffers, bad)
 	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
 		bad("Options.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
-	}
-	if err := checkReadShare("Options", &o.ReadShare); err != nil {
-		problems = append(problems, err)
 	}
 	if o.Weight == 0 {
 		o.Weight = 1
@@ -372,28 +257,12 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	return o, all, errors.Join(problems...)
 }
 
-// checkReadShare sets the default of ReadShare, and returns an error for an invalid value.
-func checkReadShare(of string, share *float64) error {
-	const least = 0.01 // a read every 20 s
-	if *share == 0 {
-		*share = 1
-	}
-	if !(*share >= least && *share <= 1) { // also if it is not a number
-		return badOption(of+".ReadShare", "%v must be between %v and 1", *share, least)
-	}
-	return nil
-}
-
 // streams parses the streams of the options, without those of StreamsFunc.
 func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
-	given := o.Streams
-	if o.Stream != "" {
-		given = append([]string{o.Stream}, given...)
+	if len(o.Streams) == 0 && o.DiscoverStreams == nil {
+		return nil, badOption("Options.Streams", "is empty: name a stream or give its ARN")
 	}
-	if len(given) == 0 && o.StreamsFunc == nil {
-		return nil, badOption("Options.Stream", "is empty: name a stream or give its ARN")
-	}
-	all, problems := streams.ParseAll(client, given)
+	all, problems := streams.ParseAll(client, o.Streams)
 	for i, p := range problems {
 		problems[i] = fmt.Errorf("weir: %w", p)
 	}
@@ -401,7 +270,7 @@ func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 }
 
 func (o *Options) times() lease.Times {
-	return lease.Times{Beat: o.BeatInterval, Failover: o.FailoverAfter, Handoff: o.HandoffTimeout}
+	return lease.Times{Heartbeat: o.Timing.HeartbeatInterval, Failover: o.Timing.FailoverAfter, Handoff: o.Timing.HandoffTimeout}
 }
 
 // Wire selects how weir makes its read calls. With each value, weir does the pacing and the

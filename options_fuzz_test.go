@@ -26,89 +26,109 @@ import (
 // optionRules has a rule for each field of Options. A rule reports whether the documentation allows
 // the field's value, after the defaults were set. A field without a rule fails the tests.
 var optionRules = map[string]func(o *Options) bool{
-	"App":         func(o *Options) bool { return aName.MatchString(o.App) },
-	"Stream":      streamsAreGood, // its errors are those of Streams too
-	"Streams":     nil,
-	"StreamsFunc": nil, // any, and none where there is a stream
-	"Worker":      func(o *Options) bool { return o.Worker != "" && len(o.Worker) <= 200 },
-	"Start":       func(o *Options) bool { return o.Start == Oldest || o.Start == Latest || o.Start.Kind() == shard.Time },
-	"Expired":     func(o *Options) bool { return among(o.Expired, FailExpired, OldestExpired, LatestExpired) },
-	"Batch":       func(o *Options) bool { return within(o.Batch, 1, 10_000) },
-	"BatchBytes":  func(o *Options) bool { return within(o.BatchBytes, 0, 1<<30) },
-	"BatchWait": func(o *Options) bool {
-		return o.BatchWait == 0 || within(o.BatchWait, time.Millisecond, 5*time.Minute) && o.Parallel.Keys <= 1
+	"App":                 func(o *Options) bool { return aName.MatchString(o.App) },
+	"Streams":             streamsAreGood,
+	"DiscoverStreams":     nil, // any, and none where there is a stream
+	"Worker":              func(o *Options) bool { return o.Worker != "" && len(o.Worker) <= 200 },
+	"Start":               func(o *Options) bool { return o.Start == Oldest || o.Start == Latest || o.Start.Kind() == shard.Time },
+	"Expired":             func(o *Options) bool { return among(o.Expired, FailExpired, OldestExpired, LatestExpired) },
+	"Batching.MaxRecords": func(o *Options) bool { return inRange(o.Batching.MaxRecords, 1, 10_000) },
+	"Batching.MaxBytes":   func(o *Options) bool { return inRange(o.Batching.MaxBytes, 0, 1<<30) },
+	"Batching.MaxWait": func(o *Options) bool {
+		return o.Batching.MaxWait == 0 || inRange(o.Batching.MaxWait, time.Millisecond, 5*time.Minute) && o.Concurrency.Keys <= 1
 	},
 	"Aggregates": func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
-	"Reading":    func(o *Options) bool { return among(o.Reading, Polling, FanOut) },
+	"Reading":    func(o *Options) bool { return among(o.Reading, ByPolling, ByFanOut) },
 	"FanOutName": func(o *Options) bool {
-		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
+		return o.FanOutName == o.App || o.Reading == ByFanOut && aName.MatchString(o.FanOutName)
 	},
 	"FanOutARNs": func(o *Options) bool {
 		byName := map[string]string{}
 		for _, arn := range o.FanOutARNs {
 			m := aConsumer.FindStringSubmatch(arn)
-			if m == nil || o.Reading != FanOut || byName[m[2]] != "" && byName[m[2]] != arn {
+			if m == nil || o.Reading != ByFanOut || byName[m[2]] != "" && byName[m[2]] != arn {
 				return false
 			}
 			byName[m[2]] = arn
 			given := func(s string) bool { return s == m[1] || s == m[2] }
 			foreign := func(s string) bool { return s != m[1] && strings.HasSuffix(s, ":stream/"+m[2]) && anARN.MatchString(s) }
-			all := append([]string{o.Stream}, o.Streams...)
-			if !slices.ContainsFunc(all, given) && o.StreamsFunc == nil || slices.ContainsFunc(all, foreign) {
+			if !slices.ContainsFunc(o.Streams, given) && o.DiscoverStreams == nil || slices.ContainsFunc(o.Streams, foreign) {
 				return false
 			}
 		}
 		return true
 	},
-	"RemoveFanOut":   func(o *Options) bool { return !o.RemoveFanOut || o.Reading == FanOut },
-	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
-	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
-	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
-	"ReadShare":      func(o *Options) bool { return within(o.ReadShare, 0.01, 1) },
-	"RetryMin":       func(o *Options) bool { return within(o.RetryMin, time.Millisecond, time.Hour) },
-	"RetryMax":       func(o *Options) bool { return within(o.RetryMax, o.RetryMin, 24*time.Hour) },
-	"BeatInterval":   func(o *Options) bool { return within(o.BeatInterval, 100*time.Millisecond, time.Minute) },
-	"FailoverAfter":  func(o *Options) bool { return within(o.FailoverAfter, 3*o.BeatInterval, time.Hour) },
-	"HandoffTimeout": func(o *Options) bool { return within(o.HandoffTimeout, o.BeatInterval, 24*time.Hour) },
-	"StopTimeout":    func(o *Options) bool { return within(o.StopTimeout, time.Millisecond, 24*time.Hour) },
-	"StallAfter": func(o *Options) bool {
+	"RemoveFanOut":             func(o *Options) bool { return !o.RemoveFanOut || o.Reading == ByFanOut },
+	"Wire":                     func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
+	"MaxMemory":                func(o *Options) bool { return inRange(o.MaxMemory, 16<<20, 1<<40) },
+	"Polling.IdleInterval":     func(o *Options) bool { return inRange(o.Polling.IdleInterval, 200*time.Millisecond, time.Minute) },
+	"Polling.Share":            func(o *Options) bool { return inRange(o.Polling.Share, 0.01, 1) },
+	"Retry.MinBackoff":         func(o *Options) bool { return inRange(o.Retry.MinBackoff, time.Millisecond, time.Hour) },
+	"Retry.MaxBackoff":         func(o *Options) bool { return inRange(o.Retry.MaxBackoff, o.Retry.MinBackoff, 24*time.Hour) },
+	"Timing.HeartbeatInterval": func(o *Options) bool { return inRange(o.Timing.HeartbeatInterval, 100*time.Millisecond, time.Minute) },
+	"Timing.FailoverAfter":     func(o *Options) bool { return inRange(o.Timing.FailoverAfter, 3*o.Timing.HeartbeatInterval, time.Hour) },
+	"Timing.HandoffTimeout": func(o *Options) bool {
+		return inRange(o.Timing.HandoffTimeout, o.Timing.HeartbeatInterval, 24*time.Hour)
+	},
+	"Timing.StopTimeout": func(o *Options) bool { return inRange(o.Timing.StopTimeout, time.Millisecond, 24*time.Hour) },
+	"Timing.StallAfter": func(o *Options) bool {
 		least := 30 * time.Second
-		if o.Reading == FanOut {
+		if o.Reading == ByFanOut {
 			least = 2 * time.Minute
 		}
-		return within(o.StallAfter, least, 24*time.Hour)
+		return inRange(o.Timing.StallAfter, least, 24*time.Hour)
 	},
-	"HandlerTimeout": func(o *Options) bool {
-		return o.HandlerTimeout == 0 || within(o.HandlerTimeout, time.Second, 24*time.Hour)
+	"Timing.HandlerTimeout": func(o *Options) bool {
+		return o.Timing.HandlerTimeout == 0 || inRange(o.Timing.HandlerTimeout, time.Second, 24*time.Hour)
 	},
 	"Filter": func(o *Options) bool {
 		return among(o.Filter.NotJSON, PassNotJSON, DropNotJSON, FailNotJSON) && (o.Filter.By != nil || o.Filter.NotJSON == PassNotJSON)
 	},
-	"GiveUp": func(o *Options) bool {
-		g := o.GiveUp
-		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
-			g.Patience <= 24*time.Hour && g.PerMinute <= 1_000_000
+	"OnFailure": func(o *Options) bool {
+		g := o.OnFailure
+		if g.SuspectAfter > 1000 {
+			return false
+		}
+		g.SuspectAfter = 0
+		return g == FailurePolicy{} || g.Destination != nil && inRange(g.MaxAttempts, 0, 10_000) && (g.MaxAge == 0 || inRange(g.MaxAge, time.Second, 366*24*time.Hour)) &&
+			g.OutageGrace <= 24*time.Hour && g.MaxPerMinute <= 1_000_000
 	},
-	"Parallel": func(o *Options) bool {
-		p := o.Parallel
+	"Concurrency": func(o *Options) bool {
+		p := o.Concurrency
 		if p.Keys == 0 || p.Keys == 1 {
-			return p == Parallel{Keys: p.Keys}
+			return p == Concurrency{Keys: p.Keys}
 		}
 		if p.Keys < 0 || p.Keys > 10_000 {
 			return false
 		}
-		return within(p.Calls, 1, 100_000) && within(p.Span, 100, 1_000_000) && within(p.SpanBytes, 1<<20, 1<<30) &&
-			(p.SpanAge == 0 || within(p.SpanAge, time.Second, 24*time.Hour))
+		return inRange(p.MaxCalls, 1, 100_000) && inRange(p.MaxRecords, 100, 1_000_000) && inRange(p.MaxBytes, 1<<20, 1<<30) &&
+			(p.MaxAge == 0 || inRange(p.MaxAge, time.Second, 24*time.Hour))
 	},
-	"NoHistory":    func(*Options) bool { return true },
-	"ReuseBuffers": func(o *Options) bool { return !o.ReuseBuffers || o.Parallel.Keys == 0 || o.Parallel.Keys == 1 },
-	"SuspectAfter": func(o *Options) bool { return o.SuspectAfter <= 1000 },
-	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
-	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
-	"MaxLeases":    func(o *Options) bool { return o.MaxLeases >= 0 },
-	"Events":       nil,
-	"Logger":       func(o *Options) bool { return o.Logger != nil },
+	"NoHistory":           func(*Options) bool { return true },
+	"ReuseBuffers":        func(o *Options) bool { return !o.ReuseBuffers || o.Concurrency.Keys == 0 || o.Concurrency.Keys == 1 },
+	"Timing.ListInterval": func(o *Options) bool { return inRange(o.Timing.ListInterval, time.Second, time.Hour) },
+	"Weight":              func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
+	"MaxLeases":           func(o *Options) bool { return o.MaxLeases >= 0 },
+	"Events":              nil,
+	"Logger":              func(o *Options) bool { return o.Logger != nil },
 }
+
+// optionFields are the fields of Options. A group whose fields are independent of each other counts
+// as its fields, which are named "Group.Field".
+var optionFields = func() (all []reflect.StructField) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
+		switch reflect.Zero(field.Type).Interface().(type) {
+		case Batching, Polling, Retry, Timing:
+			for _, inner := range reflect.VisibleFields(field.Type) {
+				inner.Name, inner.Index = field.Name+"."+inner.Name, append(slices.Clone(field.Index), inner.Index...)
+				all = append(all, inner)
+			}
+		default:
+			all = append(all, field)
+		}
+	}
+	return all
+}()
 
 var (
 	aName     = regexp.MustCompile(`\A[\w.-]{1,128}\z`)
@@ -116,17 +136,13 @@ var (
 	anARN     = regexp.MustCompile(`\Aarn:[a-z0-9-]+:kinesis:eu-west-1:\d{12}:stream/([\w.-]{1,128})\z`)
 )
 
-func within[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
+func inRange[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
 
 func among[T comparable](v T, all ...T) bool { return slices.Contains(all, v) }
 
 func streamsAreGood(o *Options) bool {
-	given := o.Streams
-	if o.Stream != "" {
-		given = append([]string{o.Stream}, given...)
-	}
 	byName := map[string]string{}
-	for _, s := range given {
+	for _, s := range o.Streams {
 		name := s
 		if m := anARN.FindStringSubmatch(s); m != nil {
 			name = m[1]
@@ -138,7 +154,7 @@ func streamsAreGood(o *Options) bool {
 		}
 		byName[name] = s
 	}
-	return len(given) > 0 || o.StreamsFunc != nil
+	return len(o.Streams) > 0 || o.DiscoverStreams != nil
 }
 
 // defaults returns o with the documented default in place of each zero.
@@ -149,22 +165,22 @@ func defaults(o Options) Options {
 	if o.Start.IsZero() {
 		o.Start = Oldest
 	}
-	o.Batch, o.MaxMemory = cmp.Or(o.Batch, 10_000), cmp.Or(o.MaxMemory, 128<<20)
+	o.Batching.MaxRecords, o.MaxMemory = cmp.Or(o.Batching.MaxRecords, 10_000), cmp.Or(o.MaxMemory, 128<<20)
 	o.FanOutName = cmp.Or(o.FanOutName, o.App)
-	o.IdleInterval, o.ReadShare, o.Weight = cmp.Or(o.IdleInterval, time.Second), cmp.Or(o.ReadShare, 1), cmp.Or(o.Weight, 1)
-	o.RetryMin = cmp.Or(o.RetryMin, 100*time.Millisecond)
-	o.RetryMax = cmp.Or(o.RetryMax, max(30*time.Second, o.RetryMin))
-	o.BeatInterval = cmp.Or(o.BeatInterval, time.Second)
-	o.FailoverAfter = cmp.Or(o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval))
-	o.HandoffTimeout = cmp.Or(o.HandoffTimeout, max(30*time.Second, o.FailoverAfter))
-	o.StopTimeout, o.StallAfter = cmp.Or(o.StopTimeout, 30*time.Second), cmp.Or(o.StallAfter, 2*time.Minute)
-	o.SuspectAfter = cmp.Or(o.SuspectAfter, 2)
-	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
-	if o.GiveUp.To != nil {
-		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)
+	o.Polling.IdleInterval, o.Polling.Share, o.Weight = cmp.Or(o.Polling.IdleInterval, time.Second), cmp.Or(o.Polling.Share, 1), cmp.Or(o.Weight, 1)
+	o.Retry.MinBackoff = cmp.Or(o.Retry.MinBackoff, 100*time.Millisecond)
+	o.Retry.MaxBackoff = cmp.Or(o.Retry.MaxBackoff, max(30*time.Second, o.Retry.MinBackoff))
+	o.Timing.HeartbeatInterval = cmp.Or(o.Timing.HeartbeatInterval, time.Second)
+	o.Timing.FailoverAfter = cmp.Or(o.Timing.FailoverAfter, max(5*time.Second, 3*o.Timing.HeartbeatInterval))
+	o.Timing.HandoffTimeout = cmp.Or(o.Timing.HandoffTimeout, max(30*time.Second, o.Timing.FailoverAfter))
+	o.Timing.StopTimeout, o.Timing.StallAfter = cmp.Or(o.Timing.StopTimeout, 30*time.Second), cmp.Or(o.Timing.StallAfter, 2*time.Minute)
+	o.OnFailure.SuspectAfter = cmp.Or(o.OnFailure.SuspectAfter, 2)
+	o.Timing.ListInterval = cmp.Or(o.Timing.ListInterval, time.Minute)
+	if o.OnFailure.Destination != nil {
+		o.OnFailure.OutageGrace, o.OnFailure.MaxPerMinute = cmp.Or(o.OnFailure.OutageGrace, 2*time.Minute), cmp.Or(o.OnFailure.MaxPerMinute, 60)
 	}
-	if p := &o.Parallel; p.Keys > 1 {
-		p.Calls, p.Span, p.SpanBytes = cmp.Or(p.Calls, 4*p.Keys), cmp.Or(p.Span, 10_000), cmp.Or(p.SpanBytes, 16<<20)
+	if p := &o.Concurrency; p.Keys > 1 {
+		p.MaxCalls, p.MaxRecords, p.MaxBytes = cmp.Or(p.MaxCalls, 4*p.Keys), cmp.Or(p.MaxRecords, 10_000), cmp.Or(p.MaxBytes, 16<<20)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -224,7 +240,7 @@ func choices(t testing.TB, field reflect.StructField) []any {
 	case Aggregates:
 		return []any{Unpack, UnpackOwn, KeepPacked, KeepPacked + 1, Unpack - 1}
 	case Reading:
-		return []any{Polling, FanOut, FanOut + 1, Polling - 1}
+		return []any{ByPolling, ByFanOut, ByFanOut + 1, ByPolling - 1}
 	case Wire:
 		return []any{AutoWire, UnderSDK, SDKWire, OverNetHTTP, OverNetHTTP + 1, AutoWire - 1}
 	case func(context.Context) ([]string, error):
@@ -233,23 +249,23 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{v, Events{Leading: func(context.Context, Leading) {}}}
 	case Filter:
 		return []any{v, Filter{By: all{}}, Filter{By: all{}, NotJSON: FailNotJSON}, Filter{By: all{}, NotJSON: FailNotJSON + 1}, Filter{NotJSON: DropNotJSON}, Filter{NotJSON: PassNotJSON - 1}}
-	case GiveUp:
+	case FailurePolicy:
 		to := deadletter.File("letters") // comparable, as a func is not
-		all := []any{v, GiveUp{To: to}, GiveUp{Attempts: 3}, GiveUp{Bisect: true}, GiveUp{To: to, Bisect: true, Attempts: 3, MaxAge: time.Hour}}
-		for _, n := range around(0, 10_000, 1_000_000) {
-			all = append(all, GiveUp{To: to, Attempts: n}, GiveUp{To: to, PerMinute: n})
+		all := []any{v, FailurePolicy{Destination: to}, FailurePolicy{MaxAttempts: 3}, FailurePolicy{Bisect: true}, FailurePolicy{Destination: to, Bisect: true, MaxAttempts: 3, MaxAge: time.Hour}}
+		for _, n := range around(0, 1000, 10_000, 1_000_000) {
+			all = append(all, FailurePolicy{SuspectAfter: n}, FailurePolicy{Destination: to, SuspectAfter: n}, FailurePolicy{Destination: to, MaxAttempts: n}, FailurePolicy{Destination: to, MaxPerMinute: n})
 		}
 		for _, d := range around(0, time.Second, 24*time.Hour, 366*24*time.Hour) {
-			all = append(all, GiveUp{To: to, MaxAge: d}, GiveUp{To: to, Patience: d})
+			all = append(all, FailurePolicy{Destination: to, MaxAge: d}, FailurePolicy{Destination: to, OutageGrace: d})
 		}
 		return all
-	case Parallel:
-		all := []any{v, Parallel{Keys: 64}, Parallel{Keys: 1}, Parallel{Span: 100}, Parallel{Keys: 1, Calls: 1}}
+	case Concurrency:
+		all := []any{v, Concurrency{Keys: 64}, Concurrency{Keys: 1}, Concurrency{MaxRecords: 100}, Concurrency{Keys: 1, MaxCalls: 1}}
 		for _, n := range around(2, 100, 10_000, 100_000, 1<<20, 1<<30) {
-			all = append(all, Parallel{Keys: n}, Parallel{Keys: 8, Calls: n}, Parallel{Keys: 8, Span: n}, Parallel{Keys: 8, SpanBytes: n})
+			all = append(all, Concurrency{Keys: n}, Concurrency{Keys: 8, MaxCalls: n}, Concurrency{Keys: 8, MaxRecords: n}, Concurrency{Keys: 8, MaxBytes: n})
 		}
 		for _, d := range around(0, time.Second, 24*time.Hour) {
-			all = append(all, Parallel{Keys: 8, SpanAge: d})
+			all = append(all, Concurrency{Keys: 8, MaxAge: d})
 		}
 		return all
 	case *slog.Logger:
@@ -279,7 +295,7 @@ func checkNew(t *testing.T, o Options) {
 			bad = append(bad, name)
 		}
 	}
-	if o.FanOutName != "" && o.FanOutName == o.App && (o.Reading != FanOut || !aName.MatchString(o.App)) {
+	if o.FanOutName != "" && o.FanOutName == o.App && (o.Reading != ByFanOut || !aName.MatchString(o.App)) {
 		bad = append(bad, "FanOutName") // it may only be said where it has a meaning
 	}
 	slices.Sort(bad)
@@ -297,12 +313,11 @@ func checkNew(t *testing.T, o Options) {
 	if o.Worker == "" {
 		want.Worker = got.Worker
 	}
-	for i := range reflect.TypeFor[Options]().NumField() {
-		field := reflect.TypeFor[Options]().Field(i)
+	for _, field := range optionFields {
 		if rule := optionRules[field.Name]; rule != nil && !rule(&got) {
-			t.Errorf("%+v: Options.%s was filled in as %v", o, field.Name, reflect.ValueOf(got).Field(i))
+			t.Errorf("%+v: Options.%s was filled in as %v", o, field.Name, reflect.ValueOf(got).FieldByIndex(field.Index))
 		}
-		a, b := fmt.Sprintf("%v", reflect.ValueOf(got).Field(i)), fmt.Sprintf("%v", reflect.ValueOf(want).Field(i))
+		a, b := fmt.Sprintf("%v", reflect.ValueOf(got).FieldByIndex(field.Index)), fmt.Sprintf("%v", reflect.ValueOf(want).FieldByIndex(field.Index))
 		if a != b {
 			t.Errorf("%+v: Options.%s was filled in as %s, want %s", o, field.Name, a, b)
 		}
@@ -316,14 +331,14 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 		line = strings.TrimSuffix(line, "\n")
 		name, _, ofOptions := strings.Cut(strings.TrimPrefix(line, "weir: Options."), " ")
 		switch {
-		case strings.HasPrefix(name, "GiveUp."):
-			name = "GiveUp"
+		case strings.HasPrefix(name, "OnFailure."):
+			name = "OnFailure"
 		case strings.HasPrefix(name, "Filter."):
 			name = "Filter"
-		case strings.HasPrefix(name, "Parallel."):
-			name = "Parallel"
+		case strings.HasPrefix(name, "Concurrency."):
+			name = "Concurrency"
 		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
-			name = "Stream"
+			name = "Streams"
 		case !ofOptions || !strings.HasPrefix(line, "weir: Options."):
 			t.Errorf("the line %q names no field", line)
 		}
@@ -339,20 +354,19 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 // Every field is tried at and beyond its bounds: alone, with fan-out, and together with each other
 // field that is not the default.
 func TestOptionsAtTheirBounds(t *testing.T) {
-	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
-	if len(fields) != len(optionRules) {
-		t.Errorf("%d fields and %d rules", len(fields), len(optionRules))
+	if len(optionFields) != len(optionRules) {
+		t.Errorf("%d fields and %d rules", len(optionFields), len(optionRules))
 	}
-	for _, field := range fields {
+	for _, field := range optionFields {
 		if _, known := optionRules[field.Name]; !known {
 			t.Errorf("Options.%s has no rule", field.Name)
 		}
 		for _, value := range choices(t, field) {
 			for _, base := range []Options{
-				{App: "billing", Stream: "orders"},
-				{App: "billing", Stream: "orders", Reading: FanOut, FanOutName: "billing-2"},
-				{App: "billing", StreamsFunc: func(context.Context) ([]string, error) { return nil, nil }},
-				{App: "billing", Stream: "orders", BeatInterval: time.Minute, RetryMin: time.Hour, FailoverAfter: 4 * time.Minute},
+				{App: "billing", Streams: []string{"orders"}},
+				{App: "billing", Streams: []string{"orders"}, Reading: ByFanOut, FanOutName: "billing-2"},
+				{App: "billing", DiscoverStreams: func(context.Context) ([]string, error) { return nil, nil }},
+				{App: "billing", Streams: []string{"orders"}, Timing: Timing{HeartbeatInterval: time.Minute, FailoverAfter: 4 * time.Minute}, Retry: Retry{MinBackoff: time.Hour}},
 				{},
 			} {
 				set(&base, field, value)
@@ -360,10 +374,10 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 			}
 		}
 	}
-	if _, err := New(nil, nil, Options{App: "a", Stream: "s"}); err == nil || strings.Count(err.Error(), " is nil; ") != 2 {
+	if _, err := New(nil, nil, Options{App: "a", Streams: []string{"s"}}); err == nil || strings.Count(err.Error(), " is nil; ") != 2 {
 		t.Errorf("without a client and a store: %v", err)
 	}
-	if _, err := New(atNewClient, lease.Store(nil), Options{App: "a", Stream: "s"}); err == nil {
+	if _, err := New(atNewClient, lease.Store(nil), Options{App: "a", Streams: []string{"s"}}); err == nil {
 		t.Error("without a store")
 	}
 }
@@ -376,13 +390,13 @@ func set(o *Options, field reflect.StructField, value any) {
 // which selects one of the values of its type, or, from 128 on, makes the following bytes the
 // value. When the bytes are used up, a field keeps its default.
 func FuzzOptions(f *testing.F) {
-	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
+	fields := optionFields
 	at := func(chosen map[string][]byte) (b []byte) {
 		for _, field := range fields {
 			if c := chosen[field.Name]; c != nil {
 				b = append(b, c...)
 			} else {
-				b = append(b, map[string]byte{"App": 1, "Stream": 2}[field.Name])
+				b = append(b, map[string]byte{"App": 1, "Streams": 4}[field.Name])
 			}
 		}
 		return b

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -33,10 +32,8 @@ type ReaderOptions struct {
 	// UntilTip ends reading when every shard has been read to its newest record. By default a
 	// Reader follows the stream for ever.
 	UntilTip bool
-	// IdleInterval is as in [Options].
-	IdleInterval time.Duration
-	// ReadShare is as in [Options]. It is the share of this Reader.
-	ReadShare float64
+	// Polling sets how shards are polled. Polling.Share is this Reader's share.
+	Polling Polling
 	// MaxMemory limits the size of the records of all shards that were read and not yet yielded, or
 	// that the body of the loop is handling. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares of
 	// shards, and the cases in which a record exceeds the limit, are as in [Options].
@@ -116,18 +113,12 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	if opts.IdleInterval == 0 {
-		opts.IdleInterval = time.Second
-	}
-	if opts.IdleInterval < 200*time.Millisecond || opts.IdleInterval > time.Minute {
-		problems = append(problems, badOption("ReaderOptions.IdleInterval", "%v must be between 200ms and 1m", opts.IdleInterval))
-	}
 	if opts.Wire < AutoWire || opts.Wire > OverNetHTTP {
 		problems = append(problems, badOption("ReaderOptions.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", opts.Wire))
 	}
-	if err := checkReadShare("ReaderOptions", &opts.ReadShare); err != nil {
-		problems = append(problems, err)
-	}
+	opts.Polling.check("ReaderOptions", func(option, format string, args ...any) {
+		problems = append(problems, badOption(option, format, args...))
+	})
 	if err := checkMemory("ReaderOptions", &opts.MaxMemory); err != nil {
 		problems = append(problems, err)
 	}
@@ -178,13 +169,13 @@ func notFound(err error) error {
 // checkFanOut returns an error for invalid options of fan-out.
 func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) error {
 	switch {
-	case o.Reading < Polling || o.Reading > FanOut:
-		return badOption("ReaderOptions.Reading", "%d must be Polling or FanOut", o.Reading)
+	case o.Reading < ByPolling || o.Reading > ByFanOut:
+		return badOption("ReaderOptions.Reading", "%d must be ByPolling or ByFanOut", o.Reading)
 	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
 		return badOption("ReaderOptions.FanOutConsumer", "%d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
-	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutARN != "" || o.FanOutConsumer != ExistingConsumer):
+	case o.Reading == ByPolling && (o.FanOutName != "" || o.FanOutARN != "" || o.FanOutConsumer != ExistingConsumer):
 		return badOption("ReaderOptions.FanOutName", "or FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
-	case o.Reading == Polling:
+	case o.Reading == ByPolling:
 	case o.FanOutARN != "":
 		return o.checkFanOutARN(client, s)
 	case o.FanOutName == "":

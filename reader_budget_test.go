@@ -189,7 +189,7 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for rec, err := range reader(t, srv.Client(), weir.ReaderOptions{IdleInterval: 10 * time.Second}).Records(ctx) {
+			for rec, err := range reader(t, srv.Client(), weir.ReaderOptions{Polling: weir.Polling{IdleInterval: 10 * time.Second}}).Records(ctx) {
 				if err == nil {
 					got = append(got, string(rec.Data))
 				}
@@ -217,13 +217,13 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 
 // A loop that is left, or panics, in the middle of a page leaves nothing behind.
 func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		for name, end := range map[string]func(){"left": func() {}, "panics": func() { panic("in the loop") }} {
 			t.Run(reading.String()+", "+name, func(t *testing.T) {
 				bubbleWith(t, kinesistest.Config{NoLimits: true}, 16, func(t *testing.T, srv *kinesistest.Server) {
 					behind(srv, 2000, 1000)
 					opts := weir.ReaderOptions{MaxMemory: 16 << 20, Reading: reading}
-					if reading == weir.FanOut {
+					if reading == weir.ByFanOut {
 						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
 					}
 					batches, bytes := weir.Counted(t.Context(), reader(t, srv.Client(), opts))

@@ -39,10 +39,10 @@ func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 	}
 	defer caller.Close()
 	of := follow.Stream{
-		Setup:  &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.IdleInterval, ReadShare: r.opts.ReadShare},
+		Setup:  &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.Polling.IdleInterval, ReadShare: r.opts.Polling.Share},
 		Budget: r.budget, UntilTip: r.opts.UntilTip, FanOut: r.fanOutChanged,
 	}
-	if r.opts.Reading == FanOut {
+	if r.opts.Reading == ByFanOut {
 		of.Consumers = r.consumers()
 		defer r.leave(ctx, of.Consumers)
 		if _, err := of.Consumers.ARN(ctx, r.source); err != nil {

@@ -77,7 +77,7 @@ type ShardHandlers struct {
 	// either, the lease decides: the sink is new, or removes the positions of shards that have
 	// ended.
 	//
-	// With [Options].GiveUp, the sink has to keep [shard.End] when it handles a batch with
+	// With [Options].OnFailure, the sink has to keep [shard.End] when it handles a batch with
 	// [Batch].End. A record that was given up at the end of a shard is not in the sink, so without
 	// that position weir would read the shard again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
@@ -102,11 +102,11 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
 		return badOption("Options.Filter.NotJSON", "must be PassNotJSON or DropNotJSON with ShardHandlers.Pull, where no record fails")
 	}
-	if h.Pull != nil && c.opts.GiveUp.To != nil {
-		return badOption("Options.GiveUp", "cannot be combined with ShardHandlers.Pull or a loop over Records, where no record fails: leave Options.GiveUp out")
+	if h.Pull != nil && c.opts.OnFailure.Destination != nil {
+		return badOption("Options.OnFailure", "cannot be combined with ShardHandlers.Pull or a loop over Records, where no record fails: leave Options.OnFailure out")
 	}
-	if c.opts.Parallel.on() {
-		return badOption("Options.Parallel", "cannot be combined with RunShards, which handles the batches of a shard one after the other: use Run, or leave Options.Parallel out")
+	if c.opts.Concurrency.on() {
+		return badOption("Options.Concurrency", "cannot be combined with RunShards, which handles the batches of a shard one after the other: use Run, or leave Options.Concurrency out")
 	}
 	return c.run(ctx, nil, &h)
 }

@@ -15,7 +15,8 @@ type ShardState string
 const (
 	// ShardStarting: the lease was just taken, and no records were requested yet.
 	ShardStarting ShardState = "starting"
-	// ShardAtTip: all records are handled. The next read follows after Options.IdleInterval.
+	// ShardAtTip: all records are handled. The next read follows after
+	// Options.Polling.IdleInterval.
 	ShardAtTip ShardState = "at the tip"
 	// ShardPacing: there are more records, and the next read waits for the service's limits.
 	ShardPacing ShardState = "pacing"
@@ -37,21 +38,22 @@ const (
 	ShardSubscribing ShardState = "subscribing"
 	// ShardSubscribed: the service pushes new records as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
-	// ShardGathering: a batch that is not full waits for more records, for Options.BatchWait at
-	// most. Reading continues.
+	// ShardGathering: a batch that is not full waits for more records, for Options.Batching.MaxWait
+	// at most. Reading continues.
 	ShardGathering ShardState = "waiting for a full batch"
-	// ShardHandling: the handler runs, for Options.HandlerTimeout at most if that is set. Its
-	// context ends when the lease is lost.
+	// ShardHandling: the handler runs, for Options.Timing.HandlerTimeout at most if that is set.
+	// Its context ends when the lease is lost.
 	ShardHandling ShardState = "in the handler"
-	// ShardRetrying: the handler failed with Err. weir calls it again after Options.RetryMax at
-	// most.
+	// ShardRetrying: the handler failed with Err. weir calls it again after
+	// Options.Retry.MaxBackoff at most.
 	ShardRetrying ShardState = "waiting to handle again"
-	// ShardGivingUp: dead letters are being stored; see [GiveUp]. This counts as handling for
-	// Options.HandlerTimeout.
+	// ShardGivingUp: dead letters are being stored; see [FailurePolicy]. This counts as handling
+	// for Options.Timing.HandlerTimeout.
 	ShardGivingUp ShardState = "giving records up"
 	// ShardSuspected: workers that had the shard died one after the other; see
-	// Options.SuspectAfter. The next record waits before it is handled or given up: for 15 min or
-	// [GiveUp].Patience at most, or until this worker has tried single records of other shards.
+	// Options.OnFailure.SuspectAfter. The next record waits before it is handled or given up: for
+	// 15 min or [FailurePolicy].OutageGrace at most, or until this worker has tried single records
+	// of other shards.
 	ShardSuspected ShardState = "suspected of killing workers"
 	// ShardOpening: [ShardHandlers] make the term's handler, or look for the position of the sink.
 	ShardOpening ShardState = "opening its handler"
@@ -60,8 +62,8 @@ const (
 	// ShardEnding: the shard was handled to its end, and the next heartbeat saves that.
 	ShardEnding ShardState = "read to its end"
 	// ShardBlocked: the shard has stalled in this process before. weir begins it again after a
-	// pause of Options.RetryMax at most, but not before an abandoned handler of the shard has
-	// returned. After Options.StallAfter it releases the lease.
+	// pause of Options.Retry.MaxBackoff at most, but not before an abandoned handler of the shard
+	// has returned. After Options.Timing.StallAfter it releases the lease.
 	ShardBlocked ShardState = "waiting after a stall"
 	// ShardAbandoned: the handler ignores the end of its context, so weir has released the lease
 	// without waiting for it. The shard may belong to another worker.
@@ -100,7 +102,7 @@ type ShardStatus struct {
 	// [Shard.Hold].
 	Held      string
 	HeldSince time.Time
-	// With Options.Parallel: Keys is the number of partition keys with unfinished records, Calls
+	// With Options.Concurrency: Keys is the number of partition keys with unfinished records, Calls
 	// the number of keys in the handler, and Span the number of records from the oldest unfinished
 	// one on. If this worker dies, at most Span records are handled again. Attempt and Err belong
 	// to the oldest record.

@@ -32,7 +32,7 @@ func twoWorkers(second int) sighting {
 		at: noon.Add(time.Duration(second) * time.Second),
 		view: lease.View{
 			Leader:  lease.Leader{Session: "sa"},
-			Workers: []lease.Worker{{Session: "sa", Name: "a", Beat: 7}, {Session: "sb", Name: "b", Beat: 7}},
+			Workers: []lease.Worker{{Session: "sa", Name: "a", Heartbeats: 7}, {Session: "sb", Name: "b", Heartbeats: 7}},
 			Leases: []lease.Lease{
 				{Key: keyOf(1), Epoch: 1, Owner: "sa", Position: after("7")}, {Key: keyOf(2), Epoch: 1, Owner: "sa", Position: after("7")},
 				{Key: keyOf(3), Epoch: 1, Owner: "sb", Position: after("7")},
@@ -73,7 +73,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		change func(old, now *sighting)
 		want   []string
 	}{
-		{"nothing happened", func(_, now *sighting) { now.view.Workers[0].Beat++; now.view.Leases[0].Position = after("8") }, nil},
+		{"nothing happened", func(_, now *sighting) { now.view.Workers[0].Heartbeats++; now.view.Leases[0].Position = after("8") }, nil},
 		{"a worker starts", func(_, now *sighting) {
 			now.view.Workers = append(now.view.Workers, lease.Worker{Session: "sc", Name: "c"})
 		}, []string{"worker: c started c"}},

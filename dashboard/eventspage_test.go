@@ -31,7 +31,7 @@ func eventsAreShown(t *testing.T) {
 			t.Fatal(done, err)
 		}
 	}
-	if _, err := store.Beat(t.Context(), "billing", lease.Report{Session: "s2", Name: "<worker> 2", First: true}); err != nil {
+	if _, err := store.Heartbeat(t.Context(), "billing", lease.Report{Session: "s2", Name: "<worker> 2", First: true}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second)

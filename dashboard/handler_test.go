@@ -54,7 +54,7 @@ func fill(t *testing.T, store lease.Store, app string, shards int) {
 
 func beatOnce(t *testing.T, store lease.Store, app string, first bool, troubles ...lease.Trouble) {
 	t.Helper()
-	if _, err := store.Beat(t.Context(), app, lease.Report{Session: "s1", Name: "worker-1", First: first, Troubles: troubles}); err != nil {
+	if _, err := store.Heartbeat(t.Context(), app, lease.Report{Session: "s1", Name: "worker-1", First: first, Troubles: troubles}); err != nil {
 		t.Fatal(err)
 	}
 }

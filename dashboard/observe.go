@@ -272,11 +272,11 @@ func (s *sighting) look() observe.Look {
 func (b beat) see(w lease.Worker, now time.Time) beat {
 	switch {
 	case b.first.IsZero():
-		return beat{count: w.Beat, first: now, last: now}
-	case b.count != w.Beat:
+		return beat{count: w.Heartbeats, first: now, last: now}
+	case b.count != w.Heartbeats:
 		// After a long gap between two reads, the session may have stopped in the meantime. A
 		// changed count proves only that the session was alive at some time in the gap.
-		return beat{count: w.Beat, first: now, last: now, moved: now.Sub(b.last) <= w.Times.Or(lease.DefaultTimes).Failover}
+		return beat{count: w.Heartbeats, first: now, last: now, moved: now.Sub(b.last) <= w.Times.Or(lease.DefaultTimes).Failover}
 	}
 	b.last = now
 	return b

@@ -127,7 +127,7 @@ func TestAFinishedShardIsDrawnWhereItsOwnerSaidWhenItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		fill(t, store, "billing", 2)
-		if _, err := store.Beat(t.Context(), "billing", lease.Report{Session: "s1", Progress: []lease.Progress{
+		if _, err := store.Heartbeat(t.Context(), "billing", lease.Report{Session: "s1", Progress: []lease.Progress{
 			{Key: lease.Key{Stream: "orders", Shard: "shardId-000000000000"}, Epoch: 2, Position: shard.End},
 		}}); err != nil {
 			t.Fatal(err)

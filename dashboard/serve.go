@@ -216,7 +216,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p.list(v, shards, q.Get("page"), s.past)
 	p.showPast(v, shards, s.past)
 	for _, of := range p.It.Workers {
-		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
+		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Heartbeat}
 		for _, t := range of.Troubles {
 			if t.Key == (lease.Key{}) && s.group.Lives(of.Session) {
 				row.OwnTroubles = append(row.OwnTroubles, t)

@@ -10,7 +10,7 @@ import (
 func TestWorkersAreSilentOnlyAfterLooksThatSawIt(t *testing.T) {
 	t.Parallel()
 	look := func(b beat, count uint64, second int) beat {
-		return b.see(lease.Worker{Beat: count}, noon.Add(time.Duration(second)*time.Second))
+		return b.see(lease.Worker{Heartbeats: count}, noon.Add(time.Duration(second)*time.Second))
 	}
 	var never beat
 	for _, c := range []struct {

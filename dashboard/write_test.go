@@ -174,7 +174,7 @@ func TestDrainAndItsEnd(t *testing.T) {
 	if d.view().Workers[0].Drain {
 		t.Error("it is still drained")
 	}
-	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Beat: d.view().Workers[0].Beat})
+	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Heartbeats: d.view().Workers[0].Heartbeats})
 	d.sends(form, http.StatusConflict, "has ended since")
 }
 
@@ -280,7 +280,7 @@ func rewind(t *testing.T, o dashboard.Options) (*desk, *kinesistest.Server) {
 	fill(t, store, "billing", 2)
 	o.Kinesis = server.Client()
 	d := sit(t, store, o)
-	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Beat: d.view().Workers[0].Beat})
+	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Heartbeats: d.view().Workers[0].Heartbeats})
 	return d, server
 }
 
@@ -338,7 +338,7 @@ func TestResetIsRefused(t *testing.T) {
 			d.apply(lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: key("shardId-000000000002"), Epoch: 1, Position: shard.Oldest}})
 		}, http.StatusConflict, "Shard 2 of orders was shown at epoch 0 and is at epoch 1 now"},
 		"a worker started": {func(d *desk, _ *kinesistest.Server, _ url.Values) {
-			if _, err := d.store.Beat(d.t.Context(), "billing", lease.Report{Session: "s2", Name: "worker-2", First: true}); err != nil {
+			if _, err := d.store.Heartbeat(d.t.Context(), "billing", lease.Report{Session: "s2", Name: "worker-2", First: true}); err != nil {
 				d.t.Fatal(err)
 			}
 		}, http.StatusConflict, "Workers run: worker-2"},
@@ -433,7 +433,7 @@ func TestAStoreThatFailsIsTold(t *testing.T) {
 	store := &halting{memstore.New(), 1000}
 	fill(t, store, "billing", 60)
 	d := sit(t, store, dashboard.Options{Kinesis: server.Client()})
-	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Beat: d.view().Workers[0].Beat})
+	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Heartbeats: d.view().Workers[0].Heartbeats})
 	form := d.form("/reset?app=billing&to=1h", "reset", "app", "billing")
 	pause := d.form("/change?app=billing", "pause", "stream", "")
 	store.left = 1

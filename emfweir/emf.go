@@ -65,7 +65,7 @@ var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 func New(options *weir.Options, c Config) (*Metrics, error) {
 	m := &Metrics{
 		namespace: c.Namespace, worker: options.Worker, every: c.Every, byShard: c.ByShard,
-		byStream: len(options.Streams) > 1 || options.StreamsFunc != nil, shards: map[shardKey]*counts{},
+		byStream: len(options.Streams) > 1 || options.DiscoverStreams != nil, shards: map[shardKey]*counts{},
 	}
 	var errs []error
 	if m.namespace == "" {

@@ -127,7 +127,7 @@ func made(t *testing.T, o *weir.Options, c Config) *Metrics {
 
 func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 	ctx := t.Context()
-	o := weir.Options{App: "billing", Stream: "orders", Worker: "w1"}
+	o := weir.Options{App: "billing", Streams: []string{"orders"}, Worker: "w1"}
 	told := 0
 	o.Events.BatchHandled = func(context.Context, weir.BatchHandled) { told++ }
 	m := made(t, &o, Config{ByShard: true})
@@ -309,7 +309,7 @@ func TestLinesOfAConsumerThatRuns(t *testing.T) {
 	for i := range records {
 		server.Put("orders", fmt.Sprint(i), []byte("0123456789"))
 	}
-	o := weir.Options{App: "billing", Stream: "orders", Worker: "w1"}
+	o := weir.Options{App: "billing", Streams: []string{"orders"}, Worker: "w1"}
 	m := made(t, &o, Config{ByShard: true})
 	c, err := weir.New(server.Client(), memstore.New(), o)
 	if err != nil {

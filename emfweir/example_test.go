@@ -20,7 +20,7 @@ import (
 
 // consumeWithLines runs a worker, and writes its metrics to logs.
 func consumeWithLines(ctx context.Context, client *kinesis.Client, store lease.Store, logs io.Writer, h weir.Handler) error {
-	options := weir.Options{Stream: "orders", App: "billing"}
+	options := weir.Options{Streams: []string{"orders"}, App: "billing"}
 	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true})
 	if err != nil {
 		return err

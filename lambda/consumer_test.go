@@ -38,8 +38,8 @@ func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 // worker starts a worker. The returned function stops it.
 func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, run func(context.Context, *weir.Consumer) error, o weir.Options) (stop func()) {
 	t.Helper()
-	o.App, o.Stream, o.Logger = "app", "s", slog.New(slog.NewTextHandler(t.Output(), nil))
-	o.RetryMin, o.RetryMax = 100*time.Millisecond, time.Second
+	o.App, o.Streams, o.Logger = "app", []string{"s"}, slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.Retry.MinBackoff, o.Retry.MaxBackoff = 100*time.Millisecond, time.Second
 	c, err := weir.New(srv.Client(), store, o)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestRecordsThatAreTooOldAreLeftOut(t *testing.T) {
 			return nil
 		})
 		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.Run(ctx, h) },
-			weir.Options{Batch: 100, GiveUp: weir.GiveUp{To: to}})
+			weir.Options{Batching: weir.Batching{MaxRecords: 100}, OnFailure: weir.FailurePolicy{Destination: to}})
 		time.Sleep(2 * time.Minute)
 		stop()
 		if strings.Join(got, " ") != "young" || len(letters) != 301 {

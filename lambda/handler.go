@@ -21,11 +21,11 @@ type Handler struct {
 	// answer means that all records are handled.
 	Report bool
 	// MaxAge is the maximum age of a record. The function does not receive older records: they fail
-	// with [weir.TooOld] and are dead-lettered, as with Lambda. The age is the time since the
+	// with [weir.RejectOld] and are dead-lettered, as with Lambda. The age is the time since the
 	// record arrived at the service, measured with the clock of this machine. A record without a
 	// known arrival time has no age. Records can also be too old after an outage or after a reset
-	// to an earlier time. [weir.GiveUp].MaxAge does not dead-letter such records, but this MaxAge
-	// does. It requires [weir.GiveUp].To. The default is 0, which means no limit.
+	// to an earlier time. [weir.FailurePolicy].MaxAge does not dead-letter such records, but this
+	// MaxAge does. It requires [weir.FailurePolicy].To. The default is 0, which means no limit.
 	MaxAge time.Duration
 	// Retries is called when [Handler.Windows] repeats a failed call after a backoff. The consumer
 	// itself reports all other failures. Optional.
@@ -46,7 +46,7 @@ func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	for from := 0; from < len(b.Records); {
 		rest := b.Records[from:]
 		if n := tooOld(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, time.Now(), h.MaxAge); n > 0 {
-			return weir.TooOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))
+			return weir.RejectOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))
 		}
 		event, n := fill(source, b.Records[from:], eventTail)
 		if n == 0 {

@@ -112,11 +112,11 @@ type mortal struct {
 	dead atomic.Bool
 }
 
-func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *mortal) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.dead.Load() {
 		return lease.Orders{}, errors.New("the network is gone")
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // Workers start, die and stop, and shards are split. Calls fail, some of them after they took
@@ -147,7 +147,7 @@ func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 				var live, dead []process
 				begin := func() {
 					own := &mortal{Store: store}
-					live = append(live, process{own, worker(t, srv, own, a.run(size), weir.Options{Batch: 1 + roll(20), ReuseBuffers: roll(2) == 0})})
+					live = append(live, process{own, worker(t, srv, own, a.run(size), weir.Options{Batching: weir.Batching{MaxRecords: 1 + roll(20)}, ReuseBuffers: roll(2) == 0})})
 				}
 				begin()
 				for i := range 300 {
@@ -199,7 +199,7 @@ func TestAStateThatIsTooLargeEndsItsWindowEarly(t *testing.T) {
 			all, _ := json.Marshal(state)
 			return fmt.Sprintf(`{"state":{"names":%s,"more":%q}}`, all, strings.Repeat("x", lambda.MaxState))
 		}}
-		stop := worker(t, srv, memstore.New(), a.run(time.Minute), weir.Options{Batch: 1})
+		stop := worker(t, srv, memstore.New(), a.run(time.Minute), weir.Options{Batching: weir.Batching{MaxRecords: 1}})
 		for i := range 12 {
 			name := fmt.Sprint(i)
 			arrived[name] = time.Now()
@@ -282,7 +282,7 @@ func TestAWindowThatFailsIsBegunAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := weir.Options{Batch: 2}
+		o := weir.Options{Batching: weir.Batching{MaxRecords: 2}}
 		o.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) {
 			if failed++; !strings.Contains(e.Err.Error(), "the database is down") {
 				t.Error(e.Err)

@@ -22,10 +22,10 @@ const (
 	// WatchBeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
 	// requests them. The store reads no leases for this. Each worker can then detect which sessions
 	// are alive.
-	WatchBeats Abilities = 1 << iota
+	WatchHeartbeats Abilities = 1 << iota
 	// ResignByBeat lets a leader resign with a heartbeat. This helps when its calls of [Store.Lead]
 	// fail.
-	ResignByBeat
+	ResignByHeartbeat
 	// NoteFailures stores [Trouble].Failing for operators.
 	NoteFailures
 	// NoteDeaths stores [Lease.Deaths]. weir uses it to detect a record that kills one worker after

@@ -105,8 +105,8 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "its owner is not known", leases: []Lease{{Owner: "y"}}, owner: Worker{Ended: true}, want: []string{""}},
 		{name: "a hand-off took too long", leases: []Lease{{Heir: "b"}}, want: []string{""}},
 	} {
-		v := View{Workers: []Worker{{Session: "b", Beat: 1}}, Paused: c.paused}
-		c.owner.Session, c.owner.Beat = "x", 3
+		v := View{Workers: []Worker{{Session: "b", Heartbeats: 1}}, Paused: c.paused}
+		c.owner.Session, c.owner.Heartbeats = "x", 3
 		v.Workers = append(v.Workers, c.owner)
 		var f Facts
 		for i, l := range c.leases {

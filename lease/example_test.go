@@ -19,7 +19,7 @@ func ExamplePlan() {
 	v.Leases = append(v.Leases, lease.Lease{
 		Key: lease.Key{Stream: "orders", Shard: "5"}, Parents: []string{"2"}, Epoch: 1, Position: shard.Oldest,
 	})
-	v.Workers = []lease.Worker{{Session: "ann", Beat: 120}, {Session: "bea", Beat: 1}}
+	v.Workers = []lease.Worker{{Session: "ann", Heartbeats: 120}, {Session: "bea", Heartbeats: 1}}
 
 	for _, action := range lease.Plan(v, lease.Facts{}, lease.Limits{}) {
 		fmt.Println(action)

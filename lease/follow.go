@@ -25,8 +25,8 @@ const often = 4
 // true if the heartbeat of the leader in o has not changed for the failover time. Otherwise wait is
 // the time until the leader can count as dead.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
-	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Beat/often {
-		f.compare(o, f.beats.step(began, ended, times.Beat))
+	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Heartbeat/often {
+		f.compare(o, f.beats.step(began, ended, times.Heartbeat))
 	}
 	return f.still >= times.Failover, max(times.Failover-f.still, 0)
 }
@@ -41,7 +41,7 @@ func (f *Follow) compare(o Orders, step time.Duration) {
 		f.beats = stillness{f.beats.last, map[string]*still[uint64]{}}
 	}
 	for _, other := range o.Others {
-		f.beats.see(other.Session, other.Beat, step)
+		f.beats.see(other.Session, other.Heartbeats, step)
 	}
 	if len(f.beats.sessions) > len(o.Others) {
 		here := make(map[string]bool, len(o.Others))

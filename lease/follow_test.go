@@ -15,7 +15,7 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 	f.now = f.now.Add(time.Second)
 	o := Orders{Leader: leader}
 	for session, beat := range others {
-		o.Others = append(o.Others, SessionBeat{session, beat})
+		o.Others = append(o.Others, SessionHeartbeat{session, beat})
 	}
 	dead, _ = f.See(o, watchTimes, f.now, f.now)
 	return dead
@@ -25,7 +25,7 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 // leader.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
-	old := Leader{Session: "old", Term: 1, Beat: 7}
+	old := Leader{Session: "old", Term: 1, Heartbeats: 7}
 	for i := range 6 {
 		beat := uint64(i)
 		f.see(old, map[string]uint64{"old": 7, "dead": 3, "lives": beat, "late": min(beat, 2)})
@@ -103,14 +103,14 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 // A worker that sends a heartbeat with each record mostly waits for answers. It finds dead sessions
 // almost as early as other workers.
 func TestFollowCountsTimeBetweenManyBeats(t *testing.T) {
-	times := Times{Beat: time.Second, Failover: 5 * time.Second}
+	times := Times{Heartbeat: time.Second, Failover: 5 * time.Second}
 	start := time.UnixMilli(0)
-	o := Orders{Leader: Leader{Session: "x", Term: 1, Beat: 7}, Others: []SessionBeat{{Session: "x", Beat: 7}}}
+	o := Orders{Leader: Leader{Session: "x", Term: 1, Heartbeats: 7}, Others: []SessionHeartbeat{{Session: "x", Heartbeats: 7}}}
 	var f Follow
 	for began := start; ; began = began.Add(10 * time.Millisecond) {
 		dead, wait := f.See(o, times, began, began.Add(9*time.Millisecond))
 		if dead {
-			if took := began.Sub(start); took < times.Failover || took > times.Failover+times.Beat/2 {
+			if took := began.Sub(start); took < times.Failover || took > times.Failover+times.Heartbeat/2 {
 				t.Errorf("found after %v", took)
 			}
 			break

@@ -95,7 +95,7 @@ type Worker struct {
 
 	// Beat is the number of the session's heartbeats that reached the store. Only its changes
 	// matter.
-	Beat uint64
+	Heartbeats uint64
 	// Ended is set when the leader has declared the session dead. Its heartbeats then fail. The row
 	// stays as long as a lease has the session as owner or heir. It also stays while a call about
 	// the session may be in progress, see [Facts.Forgettable].
@@ -180,8 +180,8 @@ type Failing struct {
 
 // These are the reasons why a record has not been dead-lettered or skipped yet.
 const (
-	HeldPatience = "patience" // the worker has handled no other record since the first failure
-	HeldRate     = "rate"     // the limit of records per minute would be exceeded
+	HeldForOutage = "patience" // the worker has handled no other record since the first failure
+	HeldRate      = "rate"     // the limit of records per minute would be exceeded
 )
 
 // GaveUp is the State of a Trouble of a healthy shard whose worker recently dead-lettered or
@@ -202,7 +202,7 @@ type Leader struct {
 	// term stays the same when a leader's session ends, or resigns with a heartbeat.
 	Term uint64
 	// Beat is the heartbeat count of Session. The leader is alive as long as this count changes.
-	Beat uint64
+	Heartbeats uint64
 	// Streams are the [Worker.Streams] of Session. They are only set in answers to heartbeats that
 	// request Others, and only by stores with [NoteStreams].
 	Streams Streams

@@ -76,7 +76,7 @@ func (m *model) apply(a lease.Action) bool {
 		l.Owner, l.Heir, l.Revoked = "", "", l.Owner
 		l.Epoch++
 	case lease.EndSession:
-		if w == nil || w.Ended || w.Beat != a.Beat {
+		if w == nil || w.Ended || w.Heartbeats != a.Heartbeats {
 			return false
 		}
 		w.Ended = true
@@ -161,7 +161,7 @@ func (m *model) lives(session string) bool {
 		return false
 	}
 	beat, dead := m.facts.Dead[session]
-	return !dead || w.Beat > beat
+	return !dead || w.Heartbeats > beat
 }
 
 // takes reports whether the session may get leases.

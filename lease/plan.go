@@ -258,7 +258,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		if p.sessions[w.Session] != nil {
 			continue
 		}
-		h := &holder{session: w.Session, beat: w.Beat, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff(), streams: w.Streams}
+		h := &holder{session: w.Session, beat: w.Heartbeats, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff(), streams: w.Streams}
 		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
 			h.weight = 1
 		}
@@ -269,7 +269,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		switch {
 		case w.Ended:
 			h.standing, h.died = over, !w.Leaving
-		case isDead && w.Beat <= beat:
+		case isDead && w.Heartbeats <= beat:
 			h.standing, h.beat = dying, beat
 		case w.Leaving:
 			h.standing = leaving
@@ -411,7 +411,7 @@ func (p *planner) actions(f Facts) []Action {
 	list := make([]Action, 0, decided)
 	for _, h := range p.sorted {
 		if h.standing == dying {
-			list = append(list, Action{Kind: EndSession, Session: h.session, Beat: h.beat})
+			list = append(list, Action{Kind: EndSession, Session: h.session, Heartbeats: h.beat})
 		}
 	}
 	for _, h := range p.sorted {
@@ -459,7 +459,7 @@ func compareWorkers(a, b *Worker) int {
 	}
 	return cmp.Or(
 		cmp.Compare(number(b.Ended), number(a.Ended)),
-		cmp.Compare(b.Beat, a.Beat),
+		cmp.Compare(b.Heartbeats, a.Heartbeats),
 		cmp.Compare(number(b.Leaving), number(a.Leaving)),
 		cmp.Compare(number(b.Drain), number(a.Drain)),
 		cmp.Compare(a.Weight, b.Weight),

@@ -145,7 +145,7 @@ func (w *world) beats(session string) bool {
 func (w *world) event() {
 	for _, row := range w.workers {
 		if w.beats(row.Session) {
-			row.Beat++
+			row.Heartbeats++
 		}
 	}
 	if w.rng.IntN(2) == 0 {
@@ -158,7 +158,7 @@ func (w *world) event() {
 			w.starts++
 			s := fmt.Sprintf("w%03d", w.starts)
 			w.workers[s] = &lease.Worker{
-				Session: s, Beat: 1, Weight: oneOf(w.rng, 0, 1, 1, 2.5), MaxLeases: oneOf(w.rng, 0, 0, 0, 2, 4),
+				Session: s, Heartbeats: 1, Weight: oneOf(w.rng, 0, 1, 1, 2.5), MaxLeases: oneOf(w.rng, 0, 0, 0, 2, 4),
 			}
 		}
 	case 2:
@@ -180,7 +180,7 @@ func (w *world) event() {
 	case 6:
 		for s, row := range w.workers {
 			if w.silent[s] {
-				w.facts.Dead[s] = row.Beat
+				w.facts.Dead[s] = row.Heartbeats
 			}
 		}
 	case 7: // a split
@@ -286,7 +286,7 @@ func (w *world) calmDown() {
 	for range bound {
 		for s, row := range w.workers {
 			if w.silent[s] && !row.Ended {
-				w.facts.Dead[s] = row.Beat
+				w.facts.Dead[s] = row.Heartbeats
 			}
 		}
 		for _, l := range w.leases {

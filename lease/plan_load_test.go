@@ -19,7 +19,7 @@ func loaded(rng *rand.Rand, capped bool) *model {
 	m := newModel()
 	workers := 1 + rng.IntN(8)
 	for i := range workers {
-		w := &lease.Worker{Session: fmt.Sprintf("w%d", i), Beat: 10}
+		w := &lease.Worker{Session: fmt.Sprintf("w%d", i), Heartbeats: 10}
 		if capped {
 			w.MaxLeases = oneOf(rng, 0, 3, 10, 40)
 			w.Weight = oneOf[float64](rng, 0, 1, 2, 0.5)
@@ -133,7 +133,7 @@ func TestNoiseMovesNothing(t *testing.T) {
 		for k, l := range m.leases {
 			truth[k] = l.Load
 		}
-		watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
+		watch := lease.NewWatch(lease.Times{Heartbeat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 		now := time.Unix(1_000_000, 0)
 		for round := range 100 {
 			for k, l := range m.leases {
@@ -159,7 +159,7 @@ func TestNoiseMovesNothing(t *testing.T) {
 // TestWatchCoolsWhatMoved checks that a lease cools for some minutes after the leader saw it change
 // owner. A lease that did not change does not cool.
 func TestWatchCoolsWhatMoved(t *testing.T) {
-	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
+	watch := lease.NewWatch(lease.Times{Heartbeat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
 	v := lease.View{Leases: []lease.Lease{{Key: key(1), Epoch: 4, Load: 30}, {Key: key(2), Epoch: 1, Load: 30}, {Key: key(3), Epoch: 1, Position: shard.End}}}
 	see := func(after time.Duration) lease.Facts {
@@ -193,7 +193,7 @@ func TestWatchCoolsWhatMoved(t *testing.T) {
 // TestWatchKnowsWhatIsRecent checks that changes of owner and finished leases count as recent for
 // one heartbeat interval.
 func TestWatchKnowsWhatIsRecent(t *testing.T) {
-	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
+	watch := lease.NewWatch(lease.Times{Heartbeat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
 	v := lease.View{Leases: []lease.Lease{{Key: key(1), Epoch: 4}, {Key: key(2), Epoch: 1}, {Key: key(3), Epoch: 1, Position: shard.End}}}
 	see := func(after time.Duration) map[lease.Key]uint64 {
@@ -222,7 +222,7 @@ func TestWatchKnowsWhatIsRecent(t *testing.T) {
 func TestStreamsAreSpread(t *testing.T) {
 	m := newModel()
 	for i := range 4 {
-		m.workers[worker(i)] = &lease.Worker{Session: worker(i), Beat: 1}
+		m.workers[worker(i)] = &lease.Worker{Session: worker(i), Heartbeats: 1}
 	}
 	for _, stream := range []string{"clicks", "orders", "views"} {
 		for i := range 20 {
@@ -244,7 +244,7 @@ func TestStreamsAreSpread(t *testing.T) {
 		}
 	}
 	spread("at the start", 5)
-	m.workers[worker(4)] = &lease.Worker{Session: worker(4), Beat: 1}
+	m.workers[worker(4)] = &lease.Worker{Session: worker(4), Heartbeats: 1}
 	spread("after a join", 5)
 	m.workers[worker(0)].Ended = true
 	spread("after a death", 6)

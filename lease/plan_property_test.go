@@ -50,7 +50,7 @@ func randomModel(rng *rand.Rand) *model {
 	m := newModel()
 	var sessions []string
 	for i := range rng.IntN(7) {
-		w := &lease.Worker{Session: fmt.Sprintf("w%d", i), Beat: 10}
+		w := &lease.Worker{Session: fmt.Sprintf("w%d", i), Heartbeats: 10}
 		sessions = append(sessions, w.Session, w.Session)
 		w.Weight = oneOf[float64](rng, 0, 1, 1, 1, 2, 3)
 		w.MaxLeases = oneOf(rng, 0, 0, 0, 1, 2, 5)
@@ -211,7 +211,7 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 			}
 		case lease.EndSession:
 			w := m.workers[a.Session]
-			if beat, dead := m.facts.Dead[a.Session]; !dead || a.Beat != beat || w.Ended || w.Beat != beat {
+			if beat, dead := m.facts.Dead[a.Session]; !dead || a.Heartbeats != beat || w.Ended || w.Heartbeats != beat {
 				t.Errorf("%v: though it is %+v", a, w)
 			}
 		}

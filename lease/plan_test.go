@@ -321,7 +321,7 @@ func (in *fuzzInput) view() lease.View {
 	for range in.number(8) {
 		flags := in.number(8)
 		v.Workers = append(v.Workers, lease.Worker{
-			Session: in.session(), Beat: uint64(in.number(4)), Ended: flags&1 != 0, Leaving: flags&6 == 6,
+			Session: in.session(), Heartbeats: uint64(in.number(4)), Ended: flags&1 != 0, Leaving: flags&6 == 6,
 			Weight:    [...]float64{0, 1, 2, 0.3, -1, math.NaN(), math.Inf(1), math.MaxFloat64, 5e-324}[in.number(9)],
 			MaxLeases: [...]int{0, 0, 1, 2, -5, math.MaxInt}[in.number(6)],
 		})
@@ -386,7 +386,7 @@ func BenchmarkPlan(b *testing.B) {
 			var v lease.View
 			facts := lease.Facts{Ripe: map[lease.Key]uint64{}}
 			for i := range 100 {
-				v.Workers = append(v.Workers, lease.Worker{Session: worker(i), Beat: 1})
+				v.Workers = append(v.Workers, lease.Worker{Session: worker(i), Heartbeats: 1})
 			}
 			for i := range 10_000 {
 				l := c.at(i)

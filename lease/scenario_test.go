@@ -199,9 +199,9 @@ func (s *scenario) happens(what, session string) {
 	w := s.workers[session]
 	switch what {
 	case "beat":
-		w.Beat++
+		w.Heartbeats++
 	case "dead":
-		s.facts.Dead[session] = w.Beat
+		s.facts.Dead[session] = w.Heartbeats
 	case "out-of-date":
 		s.facts.OutOfDate[session] = true
 	case "leaving":
@@ -270,7 +270,7 @@ func (s *scenario) happensTo(what string, k lease.Key, options map[string]string
 
 func (s *scenario) addWorker(names []string, options map[string]string) error {
 	for _, name := range names {
-		w := &lease.Worker{Session: name, Name: name, Beat: 10}
+		w := &lease.Worker{Session: name, Name: name, Heartbeats: 10}
 		for key, value := range options {
 			var err error
 			switch key {

@@ -49,7 +49,7 @@ type Store interface {
 	//
 	// The orders must reflect all effects of this report. They must also reflect every
 	// [Store.Apply] that returned without error before this call began.
-	Beat(ctx context.Context, app string, r Report) (Orders, error)
+	Heartbeat(ctx context.Context, app string, r Report) (Orders, error)
 
 	// View returns the input of a leader's plan. Status pages also use it. It need not be one
 	// snapshot, but the leases must be read before the workers. If a lease names a live session,
@@ -161,13 +161,13 @@ type Orders struct {
 	// sorted by session. They are set if the report requested them. They are read after the
 	// heartbeat was sent, but not necessarily all at one moment. A count may be out of date. That
 	// is harmless, because ending a session is conditional on its current count.
-	Others []SessionBeat
+	Others []SessionHeartbeat
 }
 
 // SessionBeat is the heartbeat count of a session.
-type SessionBeat struct {
-	Session string
-	Beat    uint64 // see [Worker.Beat]
+type SessionHeartbeat struct {
+	Session    string
+	Heartbeats uint64 // see [Worker.Beat]
 }
 
 // View is the input of a leader's plan.
@@ -248,16 +248,16 @@ func (k Kind) String() string {
 
 // Action is one conditional write. Kind determines which fields are used.
 type Action struct {
-	Kind     Kind
-	Key      Key
-	Epoch    uint64
-	Session  string
-	Beat     uint64
-	Lease    Lease
-	Position shard.Position
-	Born     int64
-	Stream   string
-	On       bool
+	Kind       Kind
+	Key        Key
+	Epoch      uint64
+	Session    string
+	Heartbeats uint64
+	Lease      Lease
+	Position   shard.Position
+	Born       int64
+	Stream     string
+	On         bool
 	// Deaths becomes [Lease.Deaths] with an Assign. "" leaves the stored value unchanged. A store
 	// without [NoteDeaths] ignores it.
 	Deaths string
@@ -286,7 +286,7 @@ func (a Action) String() string {
 	case Move:
 		return fmt.Sprintf("move %s epoch=%d to %s", a.Key, a.Epoch, a.Position)
 	case EndSession:
-		return fmt.Sprintf("end session %s beat=%d", a.Session, a.Beat)
+		return fmt.Sprintf("end session %s beat=%d", a.Session, a.Heartbeats)
 	case Drain:
 		return fmt.Sprintf("drain %s on=%t", a.Session, a.On)
 	case Pause:

@@ -9,13 +9,13 @@ import (
 // Times are the durations that a worker uses. They determine how often it sends heartbeats, and
 // when it counts other workers as dead or late while it leads.
 type Times struct {
-	Beat     time.Duration // time between two heartbeats of a worker
-	Failover time.Duration // a session without heartbeats for this long is dead
-	Handoff  time.Duration // a handoff that takes longer than this is overdue
+	Heartbeat time.Duration // time between two heartbeats of a worker
+	Failover  time.Duration // a session without heartbeats for this long is dead
+	Handoff   time.Duration // a handoff that takes longer than this is overdue
 }
 
 // DefaultTimes are the times of a worker that does not configure any.
-var DefaultTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
+var DefaultTimes = Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
 // longestTime is the maximum of each stored duration.
 const longestTime = 24 * time.Hour
@@ -33,13 +33,13 @@ func (t Times) check() error {
 	for _, d := range [...]struct {
 		name  string
 		value time.Duration
-	}{{"the beat interval", t.Beat}, {"the failover time", t.Failover}, {"the hand-off timeout", t.Handoff}} {
+	}{{"the beat interval", t.Heartbeat}, {"the failover time", t.Failover}, {"the hand-off timeout", t.Handoff}} {
 		if d.value < time.Millisecond || d.value > longestTime || d.value%time.Millisecond != 0 {
 			return fmt.Errorf("lease: %s is %v: want whole milliseconds, 1ms to %v", d.name, d.value, longestTime)
 		}
 	}
-	if t.Failover < t.Beat {
-		return fmt.Errorf("lease: the failover time %v is shorter than the beat interval %v", t.Failover, t.Beat)
+	if t.Failover < t.Heartbeat {
+		return fmt.Errorf("lease: the failover time %v is shorter than the beat interval %v", t.Failover, t.Heartbeat)
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (t Times) check() error {
 // clipTimes truncates times to whole milliseconds. It returns zero for invalid times. Reported
 // times are only a hint for people, so leases do not depend on them.
 func clipTimes(t Times) Times {
-	t.Beat, t.Failover, t.Handoff = t.Beat.Truncate(time.Millisecond), t.Failover.Truncate(time.Millisecond), t.Handoff.Truncate(time.Millisecond)
+	t.Heartbeat, t.Failover, t.Handoff = t.Heartbeat.Truncate(time.Millisecond), t.Failover.Truncate(time.Millisecond), t.Handoff.Truncate(time.Millisecond)
 	if t.check() != nil {
 		return Times{}
 	}
@@ -62,7 +62,7 @@ func (t Times) String() string {
 	if t == (Times{}) {
 		return ""
 	}
-	return t.Beat.String() + "/" + t.Failover.String() + "/" + t.Handoff.String()
+	return t.Heartbeat.String() + "/" + t.Failover.String() + "/" + t.Handoff.String()
 }
 
 // ParseTimes parses the result of [Times.String]. It returns an error for times that are not valid
@@ -76,7 +76,7 @@ func ParseTimes(s string) (Times, error) {
 		return Times{}, fmt.Errorf("lease: times %.70q: want three durations as in 1s/5s/30s", s)
 	}
 	var t Times
-	for i, into := range [...]*time.Duration{&t.Beat, &t.Failover, &t.Handoff} {
+	for i, into := range [...]*time.Duration{&t.Heartbeat, &t.Failover, &t.Handoff} {
 		d, err := time.ParseDuration(part[i])
 		if err != nil {
 			return Times{}, fmt.Errorf("lease: times %.70q: %w", s, err)
@@ -105,7 +105,7 @@ func TimesOf(v View) Times {
 		if w.Session == v.Leader.Session {
 			return t
 		}
-		longest = Times{max(longest.Beat, t.Beat), max(longest.Failover, t.Failover), max(longest.Handoff, t.Handoff)}
+		longest = Times{max(longest.Heartbeat, t.Heartbeat), max(longest.Failover, t.Failover), max(longest.Handoff, t.Handoff)}
 	}
 	return longest.Or(DefaultTimes)
 }

@@ -12,9 +12,9 @@ func TestTimesAsText(t *testing.T) {
 	for s, want := range map[string]lease.Times{
 		"":                        {},
 		"1s/5s/30s":               lease.DefaultTimes,
-		"250ms/1.5s/24h0m0s":      {Beat: 250 * time.Millisecond, Failover: 1500 * time.Millisecond, Handoff: 24 * time.Hour},
-		"1ms/1ms/1ms":             {Beat: time.Millisecond, Failover: time.Millisecond, Handoff: time.Millisecond},
-		"1m0s/1h0m0s/23h59m59.9s": {Beat: time.Minute, Failover: time.Hour, Handoff: 24*time.Hour - 100*time.Millisecond},
+		"250ms/1.5s/24h0m0s":      {Heartbeat: 250 * time.Millisecond, Failover: 1500 * time.Millisecond, Handoff: 24 * time.Hour},
+		"1ms/1ms/1ms":             {Heartbeat: time.Millisecond, Failover: time.Millisecond, Handoff: time.Millisecond},
+		"1m0s/1h0m0s/23h59m59.9s": {Heartbeat: time.Minute, Failover: time.Hour, Handoff: 24*time.Hour - 100*time.Millisecond},
 	} {
 		if got, err := lease.ParseTimes(s); err != nil || got != want {
 			t.Errorf("%q is read as %v, %v", s, got, err)
@@ -72,11 +72,11 @@ func TestTimesOfReportsAreMadeToFit(t *testing.T) {
 	for name, c := range map[string]struct{ said, want lease.Times }{
 		"none":                          {},
 		"the defaults":                  {lease.DefaultTimes, lease.DefaultTimes},
-		"parts of a millisecond":        {lease.Times{Beat: 1e9 + 1, Failover: 5e9 + 999_999, Handoff: 30e9}, lease.DefaultTimes},
-		"no hand-off":                   {lease.Times{Beat: 1e9, Failover: 5e9}, lease.Times{}},
-		"less than a millisecond":       {lease.Times{Beat: 999_999, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
-		"more than a day":               {lease.Times{Beat: 1e9, Failover: 25 * time.Hour, Handoff: 30e9}, lease.Times{}},
-		"dead before it can beat again": {lease.Times{Beat: 6e9, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
+		"parts of a millisecond":        {lease.Times{Heartbeat: 1e9 + 1, Failover: 5e9 + 999_999, Handoff: 30e9}, lease.DefaultTimes},
+		"no hand-off":                   {lease.Times{Heartbeat: 1e9, Failover: 5e9}, lease.Times{}},
+		"less than a millisecond":       {lease.Times{Heartbeat: 999_999, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
+		"more than a day":               {lease.Times{Heartbeat: 1e9, Failover: 25 * time.Hour, Handoff: 30e9}, lease.Times{}},
+		"dead before it can beat again": {lease.Times{Heartbeat: 6e9, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
 	} {
 		if r, err := (lease.Report{Session: "a", Times: c.said}).Check(); err != nil || r.Times != c.want {
 			t.Errorf("%s: %v became %v, %v", name, c.said, r.Times, err)
@@ -85,8 +85,8 @@ func TestTimesOfReportsAreMadeToFit(t *testing.T) {
 }
 
 func TestTimesOfAView(t *testing.T) {
-	slow := lease.Times{Beat: 10 * time.Second, Failover: 2 * time.Minute, Handoff: time.Minute}
-	patient := lease.Times{Beat: 2 * time.Second, Failover: time.Minute, Handoff: time.Hour}
+	slow := lease.Times{Heartbeat: 10 * time.Second, Failover: 2 * time.Minute, Handoff: time.Minute}
+	patient := lease.Times{Heartbeat: 2 * time.Second, Failover: time.Minute, Handoff: time.Hour}
 	for name, c := range map[string]struct {
 		leader  string
 		workers []lease.Worker
@@ -96,7 +96,7 @@ func TestTimesOfAView(t *testing.T) {
 		"nobody said":                {"", []lease.Worker{{Session: "a"}}, lease.DefaultTimes},
 		"the leader's":               {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, patient},
 		"a leader that did not say":  {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a"}}, lease.DefaultTimes},
-		"without one, the longest":   {"", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, lease.Times{Beat: slow.Beat, Failover: slow.Failover, Handoff: patient.Handoff}},
+		"without one, the longest":   {"", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, lease.Times{Heartbeat: slow.Heartbeat, Failover: slow.Failover, Handoff: patient.Handoff}},
 		"ended workers do not count": {"b", []lease.Worker{{Session: "b", Times: slow, Ended: true}, {Session: "a", Times: patient}}, patient},
 	} {
 		if got := lease.TimesOf(lease.View{Leader: lease.Leader{Session: c.leader}, Workers: c.workers}); got != c.want {

@@ -63,7 +63,7 @@ func (w *Watch) Missed() { w.beats.missed() }
 // facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone,
 // because it lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
-	step := w.beats.step(began, ended, w.times.Beat)
+	step := w.beats.step(began, ended, w.times.Heartbeat)
 
 	var f Facts // its maps are allocated on demand, because most views yield no facts
 	if !v.Same || w.sums == nil {
@@ -91,9 +91,9 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			continue
 		}
 		living++
-		stood := w.beats.see(worker.Session, worker.Beat, step)
-		if stood >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
-			put(&f.Dead, worker.Session, worker.Beat)
+		stood := w.beats.see(worker.Session, worker.Heartbeats, step)
+		if stood >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Heartbeats == w.suspect.Heartbeats) {
+			put(&f.Dead, worker.Session, worker.Heartbeats)
 		}
 
 		// A worker reacts to new orders with its next heartbeat. If a difference lasts for several
@@ -105,12 +105,12 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		}
 		known := w.outOfDate[worker.Session]
 		if known == nil || known.value != (disagreement{worker.Holds, sum}) {
-			w.outOfDate[worker.Session] = &still[disagreement]{value: disagreement{worker.Holds, sum}, seen: worker.Beat}
+			w.outOfDate[worker.Session] = &still[disagreement]{value: disagreement{worker.Holds, sum}, seen: worker.Heartbeats}
 			continue
 		}
-		if worker.Beat >= known.seen+4 {
+		if worker.Heartbeats >= known.seen+4 {
 			put(&f.OutOfDate, worker.Session, true)
-			known.seen = worker.Beat
+			known.seen = worker.Heartbeats
 		}
 	}
 	if len(w.beats.sessions) == living && len(w.outOfDate) == 0 && len(w.ended) == len(v.Workers)-living {

@@ -36,7 +36,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	}
 	w.cool(now)
 	f.Loads, f.Cooling, f.Recent = w.loads, w.cooling, nil
-	for i := len(w.moves) - 1; i >= 0 && now.Sub(w.began)-w.moves[i].at < w.times.Beat; i-- {
+	for i := len(w.moves) - 1; i >= 0 && now.Sub(w.began)-w.moves[i].at < w.times.Heartbeat; i-- {
 		if m := &w.moves[i]; w.cooling[m.Key] == m.epoch {
 			put(&f.Recent, m.Key, m.epoch)
 		}

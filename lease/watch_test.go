@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-var watchTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
+var watchTimes = Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
 // clock passes views without delay to a Watch.
 type clock struct {
@@ -34,7 +34,7 @@ func (c *clock) pass(d time.Duration, v View) (f Facts) {
 func workers(beats map[string]uint64) View {
 	var v View
 	for s, b := range beats {
-		v.Workers = append(v.Workers, Worker{Session: s, Beat: b})
+		v.Workers = append(v.Workers, Worker{Session: s, Heartbeats: b})
 	}
 	return v
 }
@@ -57,15 +57,15 @@ func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
 // If the row of an ended session were removed at once, a late call could create it again or refer
 // to it.
 func TestAnEndedSessionIsForgottenLate(t *testing.T) {
-	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Beat: 1, Ended: true}, {Session: "b", Beat: 1}}}
+	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Heartbeats: 1, Ended: true}, {Session: "b", Heartbeats: 1}}}
 	c.see(v)
 	for i := range 99 {
-		v.Workers[1].Beat++
+		v.Workers[1].Heartbeats++
 		if f := c.pass(500*time.Millisecond, v); len(f.Forgettable) != 0 || f.Any() {
 			t.Fatalf("after %v: %+v", time.Duration(i+1)*500*time.Millisecond, f)
 		}
 	}
-	v.Workers[1].Beat++
+	v.Workers[1].Heartbeats++
 	if f := c.pass(500*time.Millisecond, v); !f.Forgettable["a"] || !f.Any() {
 		t.Errorf("after ten failover times: %+v", f)
 	}
@@ -115,11 +115,11 @@ func TestOnlyTheTimeBetweenReadsCounts(t *testing.T) {
 }
 
 func TestTheLeaderThatWasTakenOverFromIsDeadAtOnce(t *testing.T) {
-	c := newClock(t, Leader{Session: "old", Beat: 9})
+	c := newClock(t, Leader{Session: "old", Heartbeats: 9})
 	if f := c.see(workers(map[string]uint64{"old": 9, "new": 1})); f.Dead["old"] != 9 || len(f.Dead) != 1 {
 		t.Errorf("dead: %v", f.Dead)
 	}
-	c = newClock(t, Leader{Session: "old", Beat: 9})
+	c = newClock(t, Leader{Session: "old", Heartbeats: 9})
 	if f := c.see(workers(map[string]uint64{"old": 10, "new": 1})); len(f.Dead) != 0 {
 		t.Error("the old leader has beaten since, and counts as dead")
 	}
@@ -128,10 +128,10 @@ func TestTheLeaderThatWasTakenOverFromIsDeadAtOnce(t *testing.T) {
 func TestARevocationRipensOnlyAfterTheOldOwnerWasTold(t *testing.T) {
 	key := Key{Stream: "s", Shard: "1"}
 	v := View{
-		Workers: []Worker{{Session: "a", Beat: 1}},
+		Workers: []Worker{{Session: "a", Heartbeats: 1}},
 		Leases:  []Lease{{Key: key, Epoch: 4, Revoked: "a"}},
 	}
-	beat := func() { v.Workers[0].Beat++ }
+	beat := func() { v.Workers[0].Heartbeats++ }
 	c := newClock(t, Leader{})
 	for range 20 {
 		beat()
@@ -191,10 +191,10 @@ func TestAHandOffIsOverdueWhenTheSameWishStoodForTheTimeout(t *testing.T) {
 
 func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 	leases := []Lease{{Key: Key{"s", "1"}, Epoch: 2, Owner: "a"}}
-	v := View{Leases: leases, Workers: []Worker{{Session: "a", Beat: 1, Holds: Fingerprint(leases)}}}
+	v := View{Leases: leases, Workers: []Worker{{Session: "a", Heartbeats: 1, Holds: Fingerprint(leases)}}}
 	c := newClock(t, Leader{})
 	for range 20 {
-		v.Workers[0].Beat++
+		v.Workers[0].Heartbeats++
 		c.now = c.now.Add(time.Second)
 		if f := c.see(v); f.OutOfDate["a"] {
 			t.Fatal("told although it knows")
@@ -203,7 +203,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 	v.Workers[0].Holds = 0 // it never learned of its lease
 	told := 0
 	for range 20 {
-		v.Workers[0].Beat++
+		v.Workers[0].Heartbeats++
 		c.now = c.now.Add(time.Second)
 		if c.see(v).OutOfDate["a"] {
 			told++
@@ -217,7 +217,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 func TestFollowCountsLikeTheLeader(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var f Follow
-	l := Leader{Session: "a", Term: 1, Beat: 5}
+	l := Leader{Session: "a", Term: 1, Heartbeats: 5}
 	f.See(Orders{Leader: l}, watchTimes, now, now)
 	for i := 1; i <= 5; i++ {
 		now = now.Add(time.Second)
@@ -226,7 +226,7 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 			t.Errorf("after %d s: dead %v, wait %v", i, dead, wait)
 		}
 	}
-	l.Beat++
+	l.Heartbeats++
 	if dead, wait := f.See(Orders{Leader: l}, watchTimes, now, now); dead || wait != 5*time.Second {
 		t.Error("a beat of the leader does not start it anew")
 	}
@@ -242,11 +242,11 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
 	for name, position := range map[string]shard.Position{"finished": shard.End, "paused": shard.Oldest} {
 		t.Run(name, func(t *testing.T) {
-			watch := NewWatch(Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Minute}, Leader{})
+			watch := NewWatch(Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: time.Minute}, Leader{})
 			now := time.Unix(1_000_000, 0)
 			v := View{
 				Leases:  []Lease{{Key: Key{Stream: "s", Shard: "1"}, Epoch: 3, Revoked: "a", Position: position}},
-				Workers: []Worker{{Session: "a", Beat: 1}},
+				Workers: []Worker{{Session: "a", Heartbeats: 1}},
 			}
 			if f := watch.See(v, now, now); !f.OutOfDate["a"] {
 				t.Errorf("while it lives: %+v", f)

@@ -25,7 +25,7 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	}
 	in, version := t.instruments, weirVersion()
 	registered, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		_, shards := c.Judge()
+		_, shards := c.Health()
 		t.observe(o, shards)
 		o.ObserveInt64(in.eventsDropped, int64(c.Counts().EventsDropped), metric.WithAttributes(appKey.String(t.app)))
 		o.ObserveInt64(in.buildInfo, 1, metric.WithAttributes(appKey.String(t.app), workerKey.String(t.worker), versionKey.String(version)))

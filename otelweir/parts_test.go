@@ -52,7 +52,7 @@ func TestNamesInPrometheus(t *testing.T) {
 	}
 	telemetry.recordCall(t.Context(), "orders", 1, "")
 	srv := kinesistest.NewServer(t)
-	consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing"})
+	consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func watch(t *testing.T, shards int, o Options, f func(w *watched)) {
 		w := &watched{t: t, srv: srv, reader: metric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 		o.MeterProvider = metric.NewMeterProvider(metric.WithReader(w.reader))
 		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans))
-		w.options = weir.Options{Stream: "orders", App: "billing", Worker: "w1"}
+		w.options = weir.Options{Streams: []string{"orders"}, App: "billing", Worker: "w1"}
 		if w.telemetry, err = New(&w.options, o); err != nil {
 			t.Fatal(err)
 		}

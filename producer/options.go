@@ -81,9 +81,9 @@ func (o Options) parse(client Client) (Options, streams.Stream, error) {
 	}
 	var stream streams.Stream
 	if o.Stream == "" {
-		problem("Options.Stream is required")
+		problem("Options.Streams is required")
 	} else if parsed, err := streams.Parse(real, o.Stream); err != nil {
-		problem("Options.Stream: %w", err)
+		problem("Options.Streams: %w", err)
 	} else {
 		stream = parsed
 	}

@@ -69,7 +69,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(d.storeUp, answered)
 	to <- prometheus.MustNewConstMetric(d.dropped, prometheus.CounterValue, float64(consumer.Counts().EventsDropped))
 
-	_, shards := consumer.Judge()
+	_, shards := consumer.Health()
 	stand := m.stand(shards)
 	gauge(d.leader, stand.leads)
 	gauge(d.term, float64(stand.term))

@@ -17,7 +17,7 @@ import (
 
 // consumeWithMetrics runs a worker, and serves its metrics on mux.
 func consumeWithMetrics(ctx context.Context, client *kinesis.Client, store lease.Store, mux *http.ServeMux, h weir.Handler) error {
-	options := weir.Options{Stream: "orders", App: "billing"}
+	options := weir.Options{Streams: []string{"orders"}, App: "billing"}
 	metrics := promweir.New(&options, promweir.Config{ShardLabel: true})
 	consumer, err := weir.New(client, store, options)
 	if err != nil {

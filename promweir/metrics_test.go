@@ -34,7 +34,7 @@ func watched(t *testing.T, shards int, config promweir.Config, options weir.Opti
 		}
 		defer srv.Close()
 		srv.CreateStream("s", shards)
-		options.App, options.Stream, options.Worker, options.Logger = "a", "s", "w1", slog.New(slog.DiscardHandler)
+		options.App, options.Streams, options.Worker, options.Logger = "a", []string{"s"}, "w1", slog.New(slog.DiscardHandler)
 		m := promweir.New(&options, config)
 		c, err := weir.New(srv.Client(), memstore.New(), options)
 		if err != nil {
@@ -178,7 +178,7 @@ func TestWithoutTheLabelAStreamHasItsWorstShard(t *testing.T) {
 
 func TestFailuresAreCounted(t *testing.T) {
 	h := func(context.Context, *weir.Batch) error { return errors.New("no") }
-	watched(t, 1, promweir.Config{}, weir.Options{RetryMax: time.Second}, h, func(srv *kinesistest.Server, m *promweir.Metrics, stop func()) {
+	watched(t, 1, promweir.Config{}, weir.Options{Retry: weir.Retry{MaxBackoff: time.Second}}, h, func(srv *kinesistest.Server, m *promweir.Metrics, stop func()) {
 		srv.Put("s", "k", []byte("x"))
 		time.Sleep(time.Minute)
 		got := scrape(t, m)

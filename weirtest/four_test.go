@@ -25,7 +25,7 @@ func TestOrdersAreCharged(t *testing.T) {
 	})
 
 	var till till
-	worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing"}, &till)
+	worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing"}, &till)
 	worker.Until(weirtest.Handled(n, worker))
 	worker.Stop()
 
@@ -44,7 +44,7 @@ func TestARecordThatIsNoOrder(t *testing.T) {
 		srv.Put("orders", "customer-7", []byte(`{"order": "o-2", "customer": "customer-7"}`))
 
 		var till till
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing"}, &till)
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing"}, &till)
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		worker.Stop()
 
@@ -63,7 +63,7 @@ func TestASplitKeepsTheOrder(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("orders", 1)
 		var till till
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing"}, &till)
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing"}, &till)
 
 		var want []string
 		for i := range 40 {
@@ -90,7 +90,7 @@ func TestAWorkerDies(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("orders", 4)
 		store := memstore.New() // shared by both workers, like a database
-		options := weir.Options{Stream: "orders", App: "billing"}
+		options := weir.Options{Streams: []string{"orders"}, App: "billing"}
 		var till till
 		first := weirtest.Start(t, srv.Client(), store, options, &till)
 		second := weirtest.Start(t, srv.Client(), store, options, &till)

@@ -144,7 +144,7 @@ func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options wei
 // Kill simulates kill -9. The handler is not called again, and no write of the worker reaches the
 // store. Records that were handled after the last saved heartbeat are therefore handled again. A
 // call of the handler that is in progress continues until it returns. Other workers take over after
-// Options.FailoverAfter.
+// Options.Timing.FailoverAfter.
 func (w *Worker) Kill() {
 	w.tb.Helper()
 	w.told = true
@@ -194,11 +194,11 @@ type mortal struct {
 	life *life
 }
 
-func (m mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (m mortal) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if err := m.life.check(ctx); err != nil {
 		return lease.Orders{}, err
 	}
-	return m.Store.Beat(ctx, app, r)
+	return m.Store.Heartbeat(ctx, app, r)
 }
 
 func (m mortal) View(ctx context.Context, app, since string) (lease.View, error) {

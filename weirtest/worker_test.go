@@ -57,16 +57,16 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 		want string
 	}{
 		"it takes too long": {func(tb testing.TB, srv *kinesistest.Server) {
-			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Stream: "s", App: "a"}, weir.HandlerFunc(nothing))
+			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s"}, App: "a"}, weir.HandlerFunc(nothing))
 			w.Until(weirtest.Handled(3, w), weirtest.When("cows fly", func() bool { return false }))
 		}, "1m0s have passed, and the test waits for: 3 handled records (2 are); cows fly"},
 		"it ends": {func(tb testing.TB, srv *kinesistest.Server) {
-			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Stream: "s", App: "a"},
+			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s"}, App: "a"},
 				weir.HandlerFunc(func(context.Context, *weir.Batch) error { return weir.Stop(errors.New("no paper")) }))
 			w.Until(weirtest.Handled(3, w))
 		}, "it has ended with error no paper, while the test waits for: 3 handled records (0 are)"},
 		"it is wrong": {func(tb testing.TB, srv *kinesistest.Server) {
-			weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Stream: "s"}, weir.HandlerFunc(nothing))
+			weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s"}}, weir.HandlerFunc(nothing))
 		}, "Options.App"},
 		"it is stopped and fails": {func(tb testing.TB, _ *kinesistest.Server) {
 			r := weirtest.Go(tb, func(ctx context.Context) error { <-ctx.Done(); return errors.New("no paper") })
@@ -77,7 +77,7 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 			weirtest.Go(tb, func(context.Context) error { time.Sleep(90 * time.Second); return nil })
 		}, "it goes on 1m0s after its context has ended"},
 		"all is well": {func(tb testing.TB, srv *kinesistest.Server) {
-			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Stream: "s", App: "a"}, weir.HandlerFunc(nothing))
+			w := weirtest.Start(tb, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s"}, App: "a"}, weir.HandlerFunc(nothing))
 			w.Until(weirtest.Handled(2, w))
 			w.Until(weirtest.AtTip(srv, "s", w))
 		}, ""},
@@ -109,7 +109,7 @@ func TestKill(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("s", 1)
 		store := memstore.New()
-		options := weir.Options{Stream: "s", App: "a"}
+		options := weir.Options{Streams: []string{"s"}, App: "a"}
 		var first, second []string
 		var worker *weirtest.Worker
 		worker = weirtest.Start(t, srv.Client(), store, options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
@@ -160,7 +160,7 @@ func TestAtTipWaitsForWhatComesLater(t *testing.T) {
 					}
 					time.Sleep(5 * time.Second)
 					var last string
-					options := weir.Options{Stream: "s", App: "a", Start: start()}
+					options := weir.Options{Streams: []string{"s"}, App: "a", Start: start()}
 					worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 						last = string(r.Data)
 						return nil

@@ -25,11 +25,11 @@ type mortal struct {
 	dead atomic.Bool
 }
 
-func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *mortal) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.dead.Load() {
 		return lease.Orders{}, errors.New("the network is gone")
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // notDropped is a filter that drops the records with one key.

@@ -33,7 +33,7 @@ func written(t *testing.T, roll *rand.Rand, n int) (all []weir.Record) {
 		}
 		defer srv.Close()
 		srv.CreateStream("s", 1)
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RetryMin: 100 * time.Millisecond, RetryMax: time.Second}
+	o := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}}
 	for _, f := range change {
 		f(&o)
 	}
@@ -196,7 +196,7 @@ func TestAHeldCheckpointIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (s *stage) apply(actions ...lease.Action) {
 
 func (s *stage) beat(r lease.Report) {
 	s.t.Helper()
-	if _, err := s.store.Beat(s.t.Context(), s.app, r); err != nil {
+	if _, err := s.store.Heartbeat(s.t.Context(), s.app, r); err != nil {
 		s.t.Fatalf("%s: %v", s.app, err)
 	}
 	s.counts[r.Session]++
@@ -57,7 +57,7 @@ func (s *stage) beat(r lease.Report) {
 
 // worker adds a worker to the application. If lives is true, the worker keeps sending heartbeats.
 func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
-	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: lease.Times{Beat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}}
+	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: lease.Times{Heartbeat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}}
 	for _, c := range change {
 		c(&r)
 	}
@@ -93,7 +93,7 @@ func (s *stage) shard(n int, holder string, change ...func(*lease.Lease)) {
 }
 
 func (s *stage) end(name string) {
-	s.apply(lease.Action{Kind: lease.EndSession, Session: "s-" + name, Beat: s.counts["s-"+name]})
+	s.apply(lease.Action{Kind: lease.EndSession, Session: "s-" + name, Heartbeats: s.counts["s-"+name]})
 }
 
 func finished(l *lease.Lease) { l.Position = shard.End }
@@ -141,7 +141,7 @@ func TestToolsSayTheSame(t *testing.T) {
 		for {
 			for _, s := range stages {
 				for _, r := range s.beats {
-					if _, err := store.Beat(t.Context(), s.app, r); err != nil {
+					if _, err := store.Heartbeat(t.Context(), s.app, r); err != nil {
 						t.Error(err)
 					}
 				}

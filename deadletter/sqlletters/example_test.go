@@ -18,7 +18,7 @@ func Example() {
 		if err := letters.Create(ctx); err != nil {
 			return weir.Options{}, err
 		}
-		return weir.Options{Stream: "orders", App: "billing", GiveUp: weir.GiveUp{To: letters, Attempts: 3}}, nil
+		return weir.Options{Streams: []string{"orders"}, App: "billing", OnFailure: weir.FailurePolicy{Destination: letters, MaxAttempts: 3}}, nil
 	}
 	_ = keep
 }

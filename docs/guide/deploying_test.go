@@ -19,7 +19,7 @@ import (
 
 // serve runs a worker until ctx ends, and answers health checks on l.
 func serve(ctx context.Context, c *weir.Consumer, h weir.Handler, l net.Listener) error {
-	health := &http.Server{Handler: c.Health(), ReadHeaderTimeout: 5 * time.Second}
+	health := &http.Server{Handler: c.HealthHandler(), ReadHeaderTimeout: 5 * time.Second}
 	defer health.Close()
 	go health.Serve(l)
 	return c.Run(ctx, h)

@@ -17,8 +17,8 @@ import (
 
 // lenient gives up on an order after three failures, and on an invalid order at once.
 var lenient = weir.Options{
-	Stream: "orders", App: "billing",
-	GiveUp: weir.GiveUp{To: deadletter.File("orders.dead.ndjson"), Attempts: 3},
+	Streams: []string{"orders"}, App: "billing",
+	OnFailure: weir.FailurePolicy{Destination: deadletter.File("orders.dead.ndjson"), MaxAttempts: 3},
 }
 
 // chargeOrReject calls charge for each order. It rejects an order that can never be charged.
@@ -86,7 +86,7 @@ func TestWhatFailsIsGivenUpAndChargedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := deadletter.File(filepath.Join(t.TempDir(), "orders.dead.ndjson"))
 		options := lenient
-		options.GiveUp.To, options.GiveUp.Patience = box, -1
+		options.OnFailure.Destination, options.OnFailure.OutageGrace = box, -1
 		srv := shop(t, 1, "o-1", "???", "o-2", "o-3")
 		unknown := errors.New("the bank does not know the card")
 		bank := &bank{fails: func(_ context.Context, id string) error {

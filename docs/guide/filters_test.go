@@ -20,7 +20,7 @@ var largeOrders = filter.MustCompile(`{"data": {
 }}`)
 
 var auditing = weir.Options{
-	Stream: "orders", App: "auditing",
+	Streams: []string{"orders"}, App: "auditing",
 	Filter: weir.Filter{By: largeOrders, NotJSON: weir.DropNotJSON},
 }
 

@@ -79,7 +79,7 @@ func shop(t *testing.T, shards int, orders ...string) *kinesistest.Server {
 	return srv
 }
 
-var billing = weir.Options{Stream: "orders", App: "billing"}
+var billing = weir.Options{Streams: []string{"orders"}, App: "billing"}
 
 // Handle charges each order. It sets aside an order that can never be charged. After any other
 // failure the remaining records are handled again.
@@ -302,7 +302,7 @@ func TestPulledPartsCrossBatches(t *testing.T) {
 			srv.Put("orders", "customer-7", []byte("x"))
 		}
 		options := billing
-		options.Batch = 30
+		options.Batching.MaxRecords = 30
 		c, err := weir.New(srv.Client(), memstore.New(), options)
 		if err != nil {
 			t.Fatal(err)
@@ -349,7 +349,7 @@ func TestAHandlerThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1, "o-1")
 		options := billing
-		options.HandlerTimeout = 10 * time.Second
+		options.Timing.HandlerTimeout = 10 * time.Second
 		stalled := make(chan weir.Stalled, 10)
 		options.Events.Stalled = func(_ context.Context, s weir.Stalled) { stalled <- s }
 		calls := 0

@@ -14,8 +14,8 @@ import (
 )
 
 var sideBySide = weir.Options{
-	Stream: "orders", App: "billing",
-	Parallel: weir.Parallel{Keys: 64},
+	Streams: []string{"orders"}, App: "billing",
+	Concurrency: weir.Concurrency{Keys: 64},
 }
 
 // The bank does not answer for one order; the others are charged meanwhile.

@@ -130,7 +130,7 @@ func TestPurchasesArePublished(t *testing.T) {
 		}
 
 		var got []string
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "audit"}, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "audit"}, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			if r.PartitionKey == "customer-7" {
 				got = append(got, string(r.Data))
 			}

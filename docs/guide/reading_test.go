@@ -67,7 +67,7 @@ func show(ctx context.Context, client *kinesis.Client, to func(weir.Record)) err
 
 // lookOn handles records that arrive from now on, and saves no progress.
 func lookOn(ctx context.Context, client *kinesis.Client, h weir.Handler) error {
-	c, err := weir.New(client, memstore.New(), weir.Options{Stream: "orders", App: "look", Start: weir.Latest})
+	c, err := weir.New(client, memstore.New(), weir.Options{Streams: []string{"orders"}, App: "look", Start: weir.Latest})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func TestOneByOne(t *testing.T) {
 	orders(t, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
 		consumer := func() *weir.Consumer {
-			c, err := weir.New(srv.Client(), store, weir.Options{Stream: "orders", App: "billing", Logger: slog.New(slog.DiscardHandler)})
+			c, err := weir.New(srv.Client(), store, weir.Options{Streams: []string{"orders"}, App: "billing", Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

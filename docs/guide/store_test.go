@@ -68,7 +68,7 @@ func (s docStore) change(ctx context.Context, app string, f func(*application) e
 
 func (s docStore) Abilities() lease.Abilities { return lease.AllAbilities }
 
-func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease.Orders, err error) {
+func (s docStore) Heartbeat(ctx context.Context, app string, r lease.Report) (o lease.Orders, err error) {
 	if r, err = r.Check(); err != nil {
 		return o, err
 	}
@@ -84,7 +84,7 @@ func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease
 		if r.First {
 			w.Times = r.Times
 		}
-		w.Beat++
+		w.Heartbeats++
 		w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
 		w.Streams = r.Streams
 		for _, p := range r.Progress {
@@ -104,7 +104,7 @@ func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease
 		}
 		for _, other := range a.Sessions {
 			if r.Others && other.Session != r.Session && !other.Ended {
-				o.Others = append(o.Others, lease.SessionBeat{Session: other.Session, Beat: other.Beat})
+				o.Others = append(o.Others, lease.SessionHeartbeat{Session: other.Session, Heartbeats: other.Heartbeats})
 			}
 		}
 		return nil
@@ -238,7 +238,7 @@ func (a *application) apply(act lease.Action) bool {
 	case lease.Create:
 		return a.create(act.Lease)
 	case lease.EndSession:
-		if w == nil || w.Beat != act.Beat {
+		if w == nil || w.Heartbeats != act.Heartbeats {
 			return false
 		}
 		w.Ended = true
@@ -336,7 +336,7 @@ func (a *application) session(id string) *lease.Worker {
 // leads returns the leader, or none if its session has ended.
 func (a *application) leads() lease.Leader {
 	if w := a.session(a.Leader); w != nil && !w.Ended {
-		return lease.Leader{Session: a.Leader, Term: a.Term, Beat: w.Beat}
+		return lease.Leader{Session: a.Leader, Term: a.Term, Heartbeats: w.Heartbeats}
 	}
 	return lease.Leader{Term: a.Term}
 }
@@ -380,8 +380,8 @@ type observed struct {
 	beat func(lease.Report, error)
 }
 
-func (s observed) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	o, err := s.Store.Beat(ctx, app, r)
+func (s observed) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := s.Store.Heartbeat(ctx, app, r)
 	s.beat(r, err)
 	return o, err
 }

@@ -16,24 +16,24 @@ import (
 
 // soon is for a few shards with low latency.
 var soon = weir.Options{
-	Stream: "orders", App: "billing",
-	IdleInterval: 200 * time.Millisecond, // the minimum: all five reads a second of each shard
+	Streams: []string{"orders"}, App: "billing",
+	Polling: weir.Polling{IdleInterval: 200 * time.Millisecond}, // the minimum: all five reads a second of each shard
 }
 
 // many is for thousands of shards with little traffic, on few workers.
 var many = weir.Options{
-	Stream: "clicks", App: "counts",
-	IdleInterval: 5 * time.Second,  // a fifth of the reads; a record waits up to this long
-	BeatInterval: 3 * time.Second,  // a third of the store's traffic
-	MaxMemory:    512 << 20,        // bytes, for all shards of this worker
-	ListInterval: 10 * time.Minute, // splits and merges are still found at their parents' ends
+	Streams: []string{"clicks"}, App: "counts",
+	Polling:   weir.Polling{IdleInterval: 5 * time.Second},                                     // a fifth of the reads; a record waits up to this long
+	Timing:    weir.Timing{HeartbeatInterval: 3 * time.Second, ListInterval: 10 * time.Minute}, // a third of the store's traffic
+	MaxMemory: 512 << 20,                                                                       // bytes, for all shards of this worker
+	// splits and merges are still found at their parents' ends
 }
 
 // polite shares the stream with one other polling application.
-var polite = weir.Options{Stream: "orders", App: "reports", ReadShare: 0.5}
+var polite = weir.Options{Streams: []string{"orders"}, App: "reports", Polling: weir.Polling{Share: 0.5}}
 
 // patientStore tolerates outages of the store of up to ten seconds.
-var patientStore = weir.Options{Stream: "orders", App: "billing", FailoverAfter: 20 * time.Second}
+var patientStore = weir.Options{Streams: []string{"orders"}, App: "billing", Timing: weir.Timing{FailoverAfter: 20 * time.Second}}
 
 func TestTunedOptionsAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := shop(t, 1)
 			options := billing
-			options.IdleInterval = idle
+			options.Polling.IdleInterval = idle
 			worst := time.Duration(0)
 			worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 				worst = max(worst, time.Since(r.ArrivalTime()))
@@ -98,9 +98,9 @@ type away struct {
 	until atomic.Value // a time.Time
 }
 
-func (s *away) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *away) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if until, _ := s.until.Load().(time.Time); time.Now().Before(until) {
 		return lease.Orders{}, errors.New("the store is away")
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }

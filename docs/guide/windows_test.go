@@ -88,8 +88,8 @@ func (s *visits) config() window.Config[int] {
 
 // fewWrites gets batches of up to 4 MiB, and waits for them for up to 30 s.
 var fewWrites = weir.Options{
-	Stream: "orders", App: "archive",
-	Batch: 5000, BatchBytes: 4 << 20, BatchWait: 30 * time.Second,
+	Streams: []string{"orders"}, App: "archive",
+	Batching: weir.Batching{MaxRecords: 5000, MaxBytes: 4 << 20, MaxWait: 30 * time.Second},
 }
 
 func TestWindowsOfTheGuide(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWindowsOfTheGuide(t *testing.T) {
 		defer srv.Close()
 		srv.CreateStream("orders", 1)
 		sold := &turnover{rows: map[string]int{}}
-		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "turnover", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "turnover", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "visits", App: "visits", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"visits"}, App: "visits", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 // harlow.md
 
 func scan(ctx context.Context, client *kinesis.Client, store lease.Store) error {
-	c, err := weir.New(client, store, weir.Options{Stream: "orders", App: "billing", Start: weir.Latest})
+	c, err := weir.New(client, store, weir.Options{Streams: []string{"orders"}, App: "billing", Start: weir.Latest})
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func scan(ctx context.Context, client *kinesis.Client, store lease.Store) error 
 // kinsumer.md
 
 func next(ctx context.Context, client *kinesis.Client, store lease.Store) error {
-	c, err := weir.New(client, store, weir.Options{Stream: "orders", App: "billing"})
+	c, err := weir.New(client, store, weir.Options{Streams: []string{"orders"}, App: "billing"})
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (p *processor) Close(ctx context.Context, why weir.EndReason) {
 }
 
 func process(ctx context.Context, client *kinesis.Client, store lease.Store) error {
-	c, err := weir.New(client, store, weir.Options{Stream: "orders", App: "billing", Start: weir.Latest})
+	c, err := weir.New(client, store, weir.Options{Streams: []string{"orders"}, App: "billing", Start: weir.Latest})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func process(ctx context.Context, client *kinesis.Client, store lease.Store) err
 // lifion.md
 
 func consume(ctx context.Context, client *kinesis.Client, store lease.Store) error {
-	c, err := weir.New(client, store, weir.Options{Stream: "orders", App: "billing", Start: weir.Latest})
+	c, err := weir.New(client, store, weir.Options{Streams: []string{"orders"}, App: "billing", Start: weir.Latest})
 	if err != nil {
 		return err
 	}

@@ -252,7 +252,7 @@ func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 			t.Errorf("%s does not count as done", s.Key)
 		}
 	}
-	if _, err := store.Beat(t.Context(), "a", lease.Report{Session: "A", First: true}); err != nil {
+	if _, err := store.Heartbeat(t.Context(), "a", lease.Report{Session: "A", First: true}); err != nil {
 		t.Fatal(err)
 	}
 	given := func() (ids []string) {
@@ -265,7 +265,7 @@ func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 	finish := func(id string) {
 		for _, l := range view().Leases {
 			if l.Shard == id {
-				_, err := store.Beat(t.Context(), "a", lease.Report{Session: "A", Progress: []lease.Progress{{Key: l.Key, Epoch: l.Epoch, Position: shard.End}}})
+				_, err := store.Heartbeat(t.Context(), "a", lease.Report{Session: "A", Progress: []lease.Progress{{Key: l.Key, Epoch: l.Epoch, Position: shard.End}}})
 				if err != nil {
 					t.Fatal(err)
 				}

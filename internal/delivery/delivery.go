@@ -227,7 +227,7 @@ func (d *Delivery) Failing() lease.Failing {
 	f := lease.Failing{Attempts: d.Attempts}
 	switch d.Held {
 	case failure.WaitForOthers:
-		f.Held = lease.HeldPatience
+		f.Held = lease.HeldForOutage
 	case failure.WaitForRoom:
 		f.Held = lease.HeldRate
 	}

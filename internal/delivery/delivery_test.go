@@ -186,7 +186,7 @@ func TestWhatFails(t *testing.T) {
 		{"a record of it", func(d *Delivery) { d.doneTo(1); d.NoteFailure(nil, true, time.Now()) }, lease.Failing{Attempts: 1, Records: 1, KeyHash: hash, At: "2"}},
 		{"the last record", func(d *Delivery) { d.doneTo(2); d.NoteFailure(nil, false, time.Now()) }, lease.Failing{Attempts: 1, Records: 1, KeyHash: hash, At: "3"}},
 		{"a record that may not be given up yet", func(d *Delivery) { d.NoteFailure(nil, true, time.Now()); d.Held = failure.WaitForOthers },
-			lease.Failing{Attempts: 1, Records: 1, KeyHash: hash, At: "1", Held: lease.HeldPatience}},
+			lease.Failing{Attempts: 1, Records: 1, KeyHash: hash, At: "1", Held: lease.HeldForOutage}},
 		{"… because of the rate", func(d *Delivery) { d.NoteFailure(nil, true, time.Now()); d.Held = failure.WaitForRoom },
 			lease.Failing{Attempts: 1, Records: 1, KeyHash: hash, At: "1", Held: lease.HeldRate}},
 		{"the end of the shard", func(d *Delivery) { d.doneTo(3); d.NoteFailure(nil, false, time.Now()) }, lease.Failing{Attempts: 1}},

@@ -10,7 +10,7 @@ import (
 
 func TestNoFieldIsLeftOut(t *testing.T) {
 	r := filled.Value[lease.Report](t)
-	if r.Session == "" || !r.First || r.Weight == 0 || r.MaxLeases == 0 || r.Holds == 0 || r.Times.Beat == 0 || len(r.Progress) != 1 {
+	if r.Session == "" || !r.First || r.Weight == 0 || r.MaxLeases == 0 || r.Holds == 0 || r.Times.Heartbeat == 0 || len(r.Progress) != 1 {
 		t.Errorf("fields are zero: %+v", r)
 	}
 	if p := r.Progress[0]; p.Shard == "" || p.Position != shard.Oldest || len(p.Children) != 1 || p.Children[0].Range.End.Lo == 0 {

@@ -17,11 +17,11 @@ type beaten struct {
 	at map[string][]time.Time
 }
 
-func (s *beaten) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *beaten) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	s.mu.Lock()
 	s.at[r.Session] = append(s.at[r.Session], time.Now())
 	s.mu.Unlock()
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // of returns the heartbeats of a session in a period.

@@ -73,7 +73,7 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 		done := make(chan error)
 		go func() {
 			done <- Run(ctx, Config{
-				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Store: store, App: "app", Worker: "w", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute,
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				Host: &HostFuncs{
@@ -183,7 +183,7 @@ func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 		done := make(chan error)
 		go func() {
 			done <- Run(ctx, Config{
-				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Store: store, App: "app", Worker: "w", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
 				Host: &HostFuncs{
 					OnList: func(context.Context, string, shard.Position) (Listing, error) {

@@ -36,14 +36,14 @@ func (s *alone) set(op string) {
 
 func (s *alone) Abilities() lease.Abilities { return s.Store.Abilities() &^ s.lack }
 
-func (s *alone) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if s.lack.Has(lease.ResignByBeat) {
+func (s *alone) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.lack.Has(lease.ResignByHeartbeat) {
 		r.Resigns = 0
 	}
-	if s.lack.Has(lease.WatchBeats) {
+	if s.lack.Has(lease.WatchHeartbeats) {
 		r.Others = false
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func (s *alone) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
@@ -134,8 +134,8 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 		lack lease.Abilities
 		ends bool // the leader's session ends, because it cannot resign in another way
 	}{
-		{op: "view"}, {op: "apply"}, {op: "all"}, {op: "view", lack: lease.ResignByBeat},
-		{op: "all", lack: lease.ResignByBeat, ends: true},
+		{op: "view"}, {op: "apply"}, {op: "all"}, {op: "view", lack: lease.ResignByHeartbeat},
+		{op: "all", lack: lease.ResignByHeartbeat, ends: true},
 	} {
 		t.Run(fmt.Sprintf("%s without %v", c.op, c.lack), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
-		a := &alone{Store: w.cfg.Store, link: &link{}, lack: lease.ResignByBeat}
+		a := &alone{Store: w.cfg.Store, link: &link{}, lack: lease.ResignByHeartbeat}
 		w.cfg.Store, w.cfg.Stop, w.cfg.Times.Handoff = a, 3*time.Second, 30*time.Second
 		w.cfg.Streams, w.cfg.Start, w.cfg.ListInterval = []string{"s"}, shard.Oldest, time.Minute
 		funcsOf(w.cfg).OnList = func(context.Context, string, shard.Position) (Listing, error) {
@@ -234,8 +234,8 @@ func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 
 func TestWhichPartAWorkerTakes(t *testing.T) {
 	const beat = time.Second
-	other := lease.Leader{Session: "b", Term: 3, Beat: 9}
-	own := lease.Leader{Session: "a", Term: 3, Beat: 9}
+	other := lease.Leader{Session: "b", Term: 3, Heartbeats: 9}
+	own := lease.Leader{Session: "a", Term: 3, Heartbeats: 9}
 	none := lease.Leader{Term: 3}
 	for name, c := range map[string]struct {
 		is   candidate

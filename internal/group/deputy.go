@@ -155,7 +155,7 @@ func (d *deputy) run(ctx context.Context) {
 // step reads the view, starts due listings, and creates the leases that the listings require. It
 // returns the time until the next step.
 func (d *deputy) step(ctx context.Context) time.Duration {
-	beat := d.cfg.Times.Beat
+	beat := d.cfg.Times.Heartbeat
 	call, cancel := context.WithTimeout(ctx, d.cfg.Times.Failover/2)
 	defer cancel()
 	view, err := d.cfg.Store.View(call, d.cfg.App, d.revision)

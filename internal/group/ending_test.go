@@ -26,7 +26,7 @@ func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 			done = make(chan error, 1)
 			go func() {
 				done <- Run(ctx, Config{
-					Store: store, App: "app", Worker: name, Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+					Store: store, App: "app", Worker: name, Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 					Stop: 4 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &HostFuncs{
 						OnRead: read,
 						OnList: func(context.Context, string, shard.Position) (Listing, error) {
@@ -75,8 +75,8 @@ type mute struct {
 	gone bool // it does not answer Leave either
 }
 
-func (m mute) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if _, err := m.Store.Beat(ctx, app, r); err != nil {
+func (m mute) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if _, err := m.Store.Heartbeat(ctx, app, r); err != nil {
 		return lease.Orders{}, err
 	}
 	return lease.Orders{}, errors.New("the answer was lost")
@@ -102,13 +102,13 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- w.run(ctx) }()
-			time.Sleep(w.cfg.Times.Beat / 10)
+			time.Sleep(w.cfg.Times.Heartbeat / 10)
 			began := time.Now()
 			cancel()
 			if err := <-done; err == nil || !strings.Contains(err.Error(), "the answer was lost") {
 				t.Errorf("Run ended with %v, not with why it never began", err)
 			}
-			if took := time.Since(began); took > w.cfg.Times.Beat {
+			if took := time.Since(began); took > w.cfg.Times.Heartbeat {
 				t.Errorf("a worker that no store has answered stopped after %v", took)
 			}
 			v, err := store.View(t.Context(), "app", "")
@@ -137,7 +137,7 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 			began, last := "", "unread"
 			var trusted context.Context
 			cfg := Config{
-				Store: store, App: "app", Worker: "a", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Store: store, App: "app", Worker: "a", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: 2 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				Host: &HostFuncs{

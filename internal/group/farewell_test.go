@@ -27,14 +27,14 @@ func (s *deafOnce) silent(ctx context.Context, op string) error {
 	return nil
 }
 
-func (s *deafOnce) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *deafOnce) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.down.Load() {
 		return lease.Orders{}, errDown
 	}
 	if err := s.silent(ctx, "beat"); err != nil {
 		return lease.Orders{}, err
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func (s *deafOnce) Leave(ctx context.Context, app string, r lease.Report) error {
@@ -56,10 +56,10 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- w.run(ctx) }()
-				time.Sleep(10 * w.cfg.Times.Beat)
+				time.Sleep(10 * w.cfg.Times.Heartbeat)
 				synctest.Wait()
 				store.down.Store(op == "beat") // after an outage the worker sends a heartbeat first
-				time.Sleep(2 * w.cfg.Times.Beat)
+				time.Sleep(2 * w.cfg.Times.Heartbeat)
 				synctest.Wait()
 				began := time.Now()
 				store.deaf.Store(true)
@@ -91,11 +91,11 @@ type gives struct {
 	lease     lease.Lease
 }
 
-func (s *gives) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *gives) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.down.Load() {
 		return lease.Orders{}, errDown
 	}
-	o, err := s.Store.Beat(ctx, app, r)
+	o, err := s.Store.Heartbeat(ctx, app, r)
 	if s.now.Load() {
 		o.Held = append(o.Held, s.lease)
 	}
@@ -114,9 +114,9 @@ func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- w.run(ctx) }()
-		time.Sleep(10 * w.cfg.Times.Beat)
+		time.Sleep(10 * w.cfg.Times.Heartbeat)
 		store.down.Store(true)
-		time.Sleep(2 * w.cfg.Times.Beat)
+		time.Sleep(2 * w.cfg.Times.Heartbeat)
 		cancel()
 		synctest.Wait()
 		store.down.Store(false)

@@ -55,7 +55,7 @@ func (c candidate) decide(beat time.Duration) part {
 // own leadership. said is the report that the heartbeat sent. followLeader returns the maximum wait
 // until the next heartbeat.
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
-	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
+	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Heartbeat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
 	if dead && w.vacant.IsZero() || l.Term != w.term {
 		// A new leader assigns the leases of dead workers. Each worker receives its share with its
@@ -124,8 +124,8 @@ const hearResignation = 3
 // leader's other calls fail. If the store ignores the resignation, resign ends the session in
 // order, which also ends its leadership.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
-	beat := w.cfg.Times.Beat
-	if w.cfg.Store.Abilities().Has(lease.ResignByBeat) {
+	beat := w.cfg.Times.Heartbeat
+	if w.cfg.Store.Abilities().Has(lease.ResignByHeartbeat) {
 		if said.Resigns != term {
 			w.resigns, w.unheard = term, 0
 			return 0

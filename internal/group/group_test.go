@@ -103,8 +103,8 @@ func through[T any](l *link, ctx context.Context, call func() (T, error)) (T, er
 	return v, err
 }
 
-func (l *link) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	return through(l, ctx, func() (lease.Orders, error) { return l.Store.Beat(ctx, app, r) })
+func (l *link) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	return through(l, ctx, func() (lease.Orders, error) { return l.Store.Heartbeat(ctx, app, r) })
 }
 
 func (l *link) View(ctx context.Context, app, since string) (lease.View, error) {
@@ -198,7 +198,7 @@ func (f *fleet) join(name string) *member {
 	f.workers = append(f.workers, m)
 	cfg := Config{
 		Store: m.link, App: "app", Worker: name, Weight: 1,
-		Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
+		Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
 		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &HostFuncs{
 			OnList: f.list,
 			OnRead: f.read(name, m.link),

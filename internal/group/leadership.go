@@ -177,7 +177,7 @@ const rereadAfter = 30 * time.Second
 // step reads the view, makes a plan and executes it. It returns the time until the next look. leads
 // is false if another session leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
-	beat := l.cfg.Times.Beat
+	beat := l.cfg.Times.Heartbeat
 	began := time.Now()
 	if began.Sub(l.reread) >= rereadAfter {
 		l.revision = ""
@@ -251,7 +251,7 @@ func rosterOf(v lease.View) roster {
 	who := slices.Clone(v.Workers)
 	for i := range who {
 		cutOff := who[i].CutOff()
-		who[i].Beat, who[i].Holds, who[i].Troubles = 0, 0, nil
+		who[i].Heartbeats, who[i].Holds, who[i].Troubles = 0, 0, nil
 		if cutOff {
 			who[i].Troubles = []lease.Trouble{{State: lease.CutOff}}
 		}
@@ -268,7 +268,7 @@ func (r *roster) is(v lease.View) bool {
 }
 
 func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {
-	beat := l.cfg.Times.Beat
+	beat := l.cfg.Times.Heartbeat
 	l.settled = false
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
 	defer cancel()

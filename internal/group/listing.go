@@ -258,7 +258,7 @@ func (s *listings) take(r result, cfg Config) error {
 			return r.err
 		}
 		l.errors++
-		l.retry = time.Now().Add(min(cfg.Times.Beat<<min(l.errors, 5), cfg.ListInterval))
+		l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.errors, 5), cfg.ListInterval))
 		switch unread := !s.known[r.stream]; {
 		case unread && (l.errors == 1 || l.errors > 5): // repeated with the longest pause
 			cfg.Log.Error("listing the shards of a new stream fails, so nothing of it is read; weir keeps trying", "stream", r.stream, "err", r.err)

@@ -31,7 +31,7 @@ func TestFailedListingsAreLogged(t *testing.T) {
 			s := &listings{streams: map[string]*listed{"s": {}}, known: map[string]bool{"s": tt.known}}
 			cfg := Config{
 				Host: new(HostFuncs), Log: slog.New(slog.NewTextHandler(&log, nil)),
-				Times: lease.Times{Beat: time.Second}, ListInterval: time.Minute,
+				Times: lease.Times{Heartbeat: time.Second}, ListInterval: time.Minute,
 			}
 			for range tt.failures {
 				// A listing may be made as for a new stream although the stream has leases. An

@@ -116,7 +116,7 @@ type answers struct {
 	beat func(lease.Report) (lease.Orders, error)
 }
 
-func (a answers) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
+func (a answers) Heartbeat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
 	return a.beat(r)
 }
 

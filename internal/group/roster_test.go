@@ -11,7 +11,7 @@ import (
 // future.
 func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
 	// These fields change all the time and are not inputs.
-	counts := map[string]bool{"Beat": true, "Holds": true, "Troubles": true}
+	counts := map[string]bool{"Heartbeats": true, "Holds": true, "Troubles": true}
 	one := lease.Worker{Session: "s", Name: "n", Weight: 1}
 	same := lease.View{Workers: []lease.Worker{one}, Paused: []string{"p"}}
 	r := rosterOf(same)

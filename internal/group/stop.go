@@ -18,7 +18,7 @@ func (w *worker) stop(err error) {
 // stopSession begins an orderly end of the session. Unless again is set, Run ends with it.
 func (w *worker) stopSession(again bool) {
 	w.stopping, w.again = time.Now(), again
-	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
+	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Heartbeat)
 }
 
 // stopped continues an orderly stop and reports whether every reader has returned.
@@ -28,7 +28,7 @@ func (w *worker) stopped() bool {
 	// Reading continues while the leader can name heirs, because a handoff to an heir has a shorter
 	// gap. The last worker has no heirs. If the leader does not answer, the worker does not wait
 	// for it.
-	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
+	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Heartbeat || !w.outage.IsZero() {
 		for _, t := range sorted(w.terms) {
 			t.drain()
 		}
@@ -55,7 +55,7 @@ func (w *worker) leave(ctx context.Context) error {
 	// If the store never answered this session, a short try is enough. Either the store has no such
 	// session, or the session keeps the leases that it gets until it counts as dead.
 	if w.first {
-		within = w.cfg.Times.Beat
+		within = w.cfg.Times.Heartbeat
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -85,7 +85,7 @@ func (w *worker) leave(ctx context.Context) error {
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
 			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
-		case <-time.After(early(w.cfg.Times.Beat / 4)):
+		case <-time.After(early(w.cfg.Times.Heartbeat / 4)):
 		}
 	}
 }
@@ -97,7 +97,7 @@ var errSessionEnded = errors.New("the session was ended before, and its leases a
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
-		orders, err := w.cfg.Store.Beat(call, w.cfg.App, report)
+		orders, err := w.cfg.Store.Heartbeat(call, w.cfg.App, report)
 		cancel()
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func TestWhenTombstonesGo(t *testing.T) {
 func TestALeaderRemembersOnlyWhatThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
-		cfg := Config{Host: new(HostFuncs), Start: shard.Oldest, Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second}}
+		cfg := Config{Host: new(HostFuncs), Start: shard.Oldest, Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second}}
 		name := func(i int) string { return fmt.Sprintf("shardId-%012d", i) }
 		of := func(i int, at shard.Position) lease.Lease {
 			l := lease.Lease{Key: lease.Key{Stream: "s", Shard: name(i)}, Epoch: 2, Position: at}

@@ -83,7 +83,7 @@ func (w *worker) newSession() {
 	w.session, w.first, w.beaten, w.follow = jitter.Name(w.cfg.Worker), true, false, lease.Follow{}
 	w.foreign, w.unlisted = nil, nil
 	w.holds, w.unread, w.vacant, w.resigns, w.unheard = 0, nil, time.Time{}, 0, 0
-	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
+	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Heartbeat)
 	clear(w.expected)
 }
 
@@ -180,7 +180,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	began := time.Now()
 	w.beaten = true
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
-	orders, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
+	orders, err := w.cfg.Store.Heartbeat(ctx, w.cfg.App, report)
 	cancel()
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
@@ -315,7 +315,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 			}
 		}
 		if now.lost {
-			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
+			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Heartbeat)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 // child may have another parent that another worker finishes first.
 func (w *worker) expect(p lease.Progress) {
 	for _, c := range p.Children {
-		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Beat * 3 / 2)
+		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Heartbeat * 3 / 2)
 	}
 }
 
@@ -427,7 +427,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 	}
 	w.failures++
 	w.cfg.Host.CallFailed("beat", err, w.outage)
-	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
+	return early(retryAfter(w.cfg.Times.Heartbeat, w.failures, w.trust.context(nil).Err() == nil))
 }
 
 // retryAfter returns the time until the next heartbeat after a number of failures. While there is
@@ -443,7 +443,7 @@ func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 
 // pause returns the time until the next heartbeat, at most wait.
 func (w *worker) pause(wait time.Duration) time.Duration {
-	next, now := early(w.cfg.Times.Beat), time.Now()
+	next, now := early(w.cfg.Times.Heartbeat), time.Now()
 	switch {
 	case w.hurries(now):
 		next /= 10

@@ -21,7 +21,7 @@ import (
 func quietWorker() *worker {
 	return newWorker(Config{
 		Host:  new(HostFuncs),
-		Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+		Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }
@@ -154,7 +154,7 @@ func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorker(Config{
-			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second},
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Host: &HostFuncs{OnRead: func(t *Term) error { <-t.Reading().Done(); return nil }},
 		})
 		defer w.running.Wait()
@@ -184,11 +184,11 @@ type unprepared struct {
 	from, until time.Time
 }
 
-func (s *unprepared) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *unprepared) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if now := time.Now(); !now.Before(s.from) && now.Before(s.until) {
 		return lease.Orders{}, fmt.Errorf("%w: there are no tables", lease.ErrSetup)
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // If tables are missing from the start, Run ends with an error. If they disappear later, it is an
@@ -203,7 +203,7 @@ func TestMissingTablesAreNoOutage(t *testing.T) {
 			failed := 0
 			w := newWorker(Config{
 				Store: &unprepared{memstore.New(), time.Now().Add(after), time.Now().Add(20 * time.Second)}, App: "app", Worker: "w",
-				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
+				Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
 				Log:   slog.New(slog.NewTextHandler(&said, nil)), Host: &HostFuncs{OnFailed: func(string, error, time.Time) { failed++ }},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -224,11 +224,11 @@ type silentUntil struct {
 
 var errSilent = errors.New("no route to the store")
 
-func (s *silentUntil) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *silentUntil) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if time.Now().Before(s.until) {
 		return lease.Orders{}, errSilent
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // If Run is stopped before the store ever answered, it returns the reason.
@@ -248,7 +248,7 @@ func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 			err := newWorker(Config{
 				Host:  new(HostFuncs),
 				Store: &silentUntil{memstore.New(), time.Now().Add(c.silent)}, App: "app", Worker: "w",
-				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
+				Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
 				Log:   slog.New(slog.DiscardHandler),
 			}).run(ctx)
 			if !errors.Is(err, c.want) {

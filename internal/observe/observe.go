@@ -113,8 +113,8 @@ func (w *Watch) listen(l Look) map[string]bool {
 	beats, silent := map[string]beat{}, map[string]bool{}
 	for _, of := range l.View.Workers {
 		b, known := w.beats[of.Session]
-		if !known || b.count != of.Beat {
-			b = beat{of.Beat, l.At, known}
+		if !known || b.count != of.Heartbeats {
+			b = beat{of.Heartbeats, l.At, known}
 		}
 		beats[of.Session] = b
 		if !of.Ended && l.At.Sub(b.since) >= of.Times.Or(lease.DefaultTimes).Failover {

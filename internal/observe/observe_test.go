@@ -96,7 +96,7 @@ func TestAWatchJudgesByWhatItSawBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		view := lease.View{Workers: []lease.Worker{{Session: "s1", Name: "w1", Beat: uint64(i)}}, Leases: []lease.Lease{
+		view := lease.View{Workers: []lease.Worker{{Session: "s1", Name: "w1", Heartbeats: uint64(i)}}, Leases: []lease.Lease{
 			{Key: key("a"), Owner: "s1", Position: position}, {Key: key("b"), Owner: "s1", Position: shard.Oldest}, {Key: key("c"), Position: shard.End},
 		}}
 		if i < 5 {
@@ -117,14 +117,14 @@ func TestAWorkerThatDoesNotBeatIsSilentAfterItsFailoverTime(t *testing.T) {
 	t.Parallel()
 	var w observe.Watch
 	view := lease.View{
-		Workers: []lease.Worker{{Session: "s1", Name: "w1", Beat: 7, Times: lease.Times{Beat: time.Second, Failover: 10 * time.Second}}, {Session: "s2", Beat: 1}},
+		Workers: []lease.Worker{{Session: "s1", Name: "w1", Heartbeats: 7, Times: lease.Times{Heartbeat: time.Second, Failover: 10 * time.Second}}, {Session: "s2", Heartbeats: 1}},
 		Leases:  []lease.Lease{{Key: key("a"), Owner: "s1"}},
 	}
 	for i, want := range []health.State{health.NotKnown, health.NotKnown, health.Unread, health.Unread, health.NotKnown} {
 		at := noon.Add(time.Duration(i) * 5 * time.Second)
-		view.Workers[1].Beat++
+		view.Workers[1].Heartbeats++
 		if i == 4 {
-			view.Workers[0].Beat++
+			view.Workers[0].Heartbeats++
 		}
 		w.Add(observe.Look{At: at, View: view})
 		if sum, _ := w.Judge(at); sum.State != want {

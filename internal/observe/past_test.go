@@ -37,7 +37,7 @@ func none(int) time.Duration { return 0 }
 func TestAnObserverThatStartsLaterAgreesAboutSince(t *testing.T) {
 	t.Parallel()
 	stopped := noon.Add(-10*time.Minute - 10*time.Second) // in minute 11:49
-	worker := func(beat uint64) lease.Worker { return lease.Worker{Session: "s1", Name: "w1", Beat: beat} }
+	worker := func(beat uint64) lease.Worker { return lease.Worker{Session: "s1", Name: "w1", Heartbeats: beat} }
 	for name, c := range map[string]struct {
 		of      lease.Lease
 		workers []lease.Worker
@@ -87,9 +87,9 @@ func TestARunningObserverSaysWhenHeartbeatsEnded(t *testing.T) {
 	var w observe.Watch
 	view := lease.View{Leases: []lease.Lease{{Key: key("a"), Owner: "s1"}}, Workers: []lease.Worker{{Session: "s1", Name: "w1"}, {Session: "s2", Name: "w2"}}}
 	for i := range 600 {
-		view.Workers[1].Beat++
+		view.Workers[1].Heartbeats++
 		if i <= 60 {
-			view.Workers[0].Beat++
+			view.Workers[0].Heartbeats++
 		}
 		w.Add(observe.Look{At: noon.Add(time.Duration(i) * 2 * time.Second), View: view})
 	}
@@ -127,7 +127,7 @@ func TestAComplaintDoesNotMove(t *testing.T) {
 		at := noon.Add(time.Duration(i) * time.Second)
 		beat := uint64(i / 10)
 		w.Add(observe.Look{At: at, View: lease.View{Leases: []lease.Lease{{Key: key("a"), Owner: "s1"}}, Workers: []lease.Worker{{
-			Session: "s1", Beat: beat, Times: lease.Times{Beat: 10 * time.Second, Failover: time.Minute, Handoff: time.Minute},
+			Session: "s1", Heartbeats: beat, Times: lease.Times{Heartbeat: 10 * time.Second, Failover: time.Minute, Handoff: time.Minute},
 			Troubles: []lease.Trouble{{Key: key("a"), State: "in the handler", For: 5*time.Minute + time.Duration(beat)*10*time.Second}},
 		}}}})
 		if _, all := w.Judge(at); all[0].Text() != "in the handler since 11:55:00 UTC" {

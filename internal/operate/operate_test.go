@@ -52,7 +52,7 @@ func TestADrainIsOfALivingWorker(t *testing.T) {
 	if err := operate.SetDrain(t.Context(), store, "a", []string{"w1"}, true); !errors.Is(err, operate.ErrWorkerEnded) {
 		t.Errorf("of nobody: %v", err)
 	}
-	if _, err := store.Beat(t.Context(), "a", lease.Report{Session: "w1", First: true}); err != nil {
+	if _, err := store.Heartbeat(t.Context(), "a", lease.Report{Session: "w1", First: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, on := range []bool{true, false} {

@@ -27,8 +27,8 @@ type client struct{ store lease.Store }
 func (c client) Abilities() lease.Abilities { return c.store.Abilities() & Abilities }
 
 // Beat implements [lease.Store].
-func (c client) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	o, err := c.store.Beat(ctx, app, report(r))
+func (c client) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := c.store.Heartbeat(ctx, app, report(r))
 	return lease.Orders{Held: each(o.Held, known), Leader: leader(o.Leader)}, err
 }
 
@@ -106,7 +106,7 @@ func trouble(t lease.Trouble) lease.Trouble {
 }
 
 func times(t lease.Times) lease.Times {
-	return lease.Times{Beat: t.Beat, Failover: t.Failover, Handoff: t.Handoff}
+	return lease.Times{Heartbeat: t.Heartbeat, Failover: t.Failover, Handoff: t.Handoff}
 }
 
 func known(l lease.Lease) lease.Lease {
@@ -118,18 +118,18 @@ func known(l lease.Lease) lease.Lease {
 
 func worker(w lease.Worker) lease.Worker {
 	return lease.Worker{
-		Session: w.Session, Name: w.Name, Beat: w.Beat, Ended: w.Ended, Leaving: w.Leaving, Drain: w.Drain, Weight: w.Weight, MaxLeases: w.MaxLeases,
+		Session: w.Session, Name: w.Name, Heartbeats: w.Heartbeats, Ended: w.Ended, Leaving: w.Leaving, Drain: w.Drain, Weight: w.Weight, MaxLeases: w.MaxLeases,
 		Holds: w.Holds, Times: times(w.Times), Troubles: each(w.Troubles, trouble),
 	}
 }
 
 func leader(l lease.Leader) lease.Leader {
-	return lease.Leader{Session: l.Session, Term: l.Term, Beat: l.Beat}
+	return lease.Leader{Session: l.Session, Term: l.Term, Heartbeats: l.Heartbeats}
 }
 
 func action(a lease.Action) lease.Action {
 	return lease.Action{
-		Kind: a.Kind, Key: a.Key, Epoch: a.Epoch, Session: a.Session, Beat: a.Beat, Lease: known(a.Lease), Position: a.Position, Born: a.Born,
+		Kind: a.Kind, Key: a.Key, Epoch: a.Epoch, Session: a.Session, Heartbeats: a.Heartbeats, Lease: known(a.Lease), Position: a.Position, Born: a.Born,
 		Stream: a.Stream, On: a.On,
 	}
 }

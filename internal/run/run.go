@@ -171,8 +171,8 @@ func (r *Run) joinGroup(ctx context.Context) error {
 	return errOfGroup
 }
 
-// mostRead returns the largest number of records of a read. With keys in parallel, Options.Batch
-// does not limit a read.
+// mostRead returns the largest number of records of a read. With keys in parallel,
+// Options.Batching.MaxRecords does not limit a read.
 func (r *Run) mostRead() int32 {
 	if r.Parallel() {
 		return 10_000

@@ -95,7 +95,7 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	go func() {
 		ended <- group.Run(ctx, group.Config{
 			Store: memstore.New(), App: "app", Worker: "w", Log: slog.New(slog.DiscardHandler),
-			Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+			Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 			Stop:  10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &group.HostFuncs{
 				OnRead: func(term *group.Term) error {
 					page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}}}
@@ -163,7 +163,7 @@ func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 		const after = 2 * time.Minute
 		recent := lease.Key{Stream: "s", Shard: "2"}
 		c := Config{StallAfter: after}
-		c.Times.Beat = time.Second
+		c.Times.Heartbeat = time.Second
 		r := newTestRun(t, c, nil)
 		r.standing.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
 		if r.Troubles(); len(r.standing.stalls) != 1 {

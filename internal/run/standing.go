@@ -142,7 +142,8 @@ func (s *standing) listsNothing() {
 	clear(s.unlisted)
 }
 
-// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
+// stopGrace is how long after Options.Timing.StopTimeout a handler may ignore that its context has
+// ended.
 const stopGrace = 7 * time.Second
 
 // look notes that the supervisor looks at the shards. It returns the present limits for shards, and
@@ -166,7 +167,7 @@ func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cut
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.stalls, func(_ lease.Key, of supervise.Stalls) bool { return of.Counting(k.Now, c.StallAfter) == 0 })
 	probe = -1
-	if s.isolation.Observe(k.Now, k.Evidence, c.Times.Beat) {
+	if s.isolation.Observe(k.Now, k.Evidence, c.Times.Heartbeat) {
 		probe = s.isolation.Probes
 	}
 	own, cutOff = s.isolation.Trouble(k.Now)

@@ -22,7 +22,7 @@ func (r *Run) spread(s streams.Stream, auto bool) {
 	switch {
 	case !r.Parallel():
 	case auto:
-		r.shared.Log.Warn("the service distributes the stream's records (AUTO), so records of one key are in different shards and have no order, with or without Options.Parallel",
+		r.shared.Log.Warn("the service distributes the stream's records (AUTO), so records of one key are in different shards and have no order, with or without Options.Concurrency",
 			"stream", s.Name)
 	default:
 		r.shared.Log.Info("the stream distributes records by key again; records of a key are handled in order from now on", "stream", s.Name)
@@ -52,7 +52,7 @@ func (r *Run) named() func() []string {
 	return r.streams.Names
 }
 
-// learned applies an answer of Options.StreamsFunc.
+// learned applies an answer of Options.DiscoverStreams.
 func (r *Run) learned(given []string) error {
 	all, err := r.user.ParseStreams(given)
 	if err != nil {
@@ -68,15 +68,15 @@ func (r *Run) learned(given []string) error {
 	return nil
 }
 
-// unlearned reports that Options.StreamsFunc has failed.
+// unlearned reports that Options.DiscoverStreams has failed.
 func (r *Run) unlearned(err error, failures int, since time.Time) {
 	if failures == 1 {
-		r.shared.Log.Warn("Options.StreamsFunc failed; its previous result stays in use", "err", err)
+		r.shared.Log.Warn("Options.DiscoverStreams failed; its previous result stays in use", "err", err)
 	}
-	r.CallFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
+	r.CallFailed("streams", fmt.Errorf("Options.DiscoverStreams: %w", err), since)
 }
 
-// join runs the group, after the first answer of Options.StreamsFunc.
+// join runs the group, after the first answer of Options.DiscoverStreams.
 func (r *Run) join(ctx context.Context, cfg group.Config) error {
 	if !r.Asks {
 		return group.Run(ctx, cfg)
@@ -99,7 +99,7 @@ func (r *Run) join(ctx context.Context, cfg group.Config) error {
 	cancel()
 	<-done
 	if learner.Left() {
-		err = errors.Join(err, fmt.Errorf("%w: Options.StreamsFunc", ErrAbandoned))
+		err = errors.Join(err, fmt.Errorf("%w: Options.DiscoverStreams", ErrAbandoned))
 	}
 	return err
 }

@@ -136,7 +136,7 @@ func (s *supervisor) act(l *shardrun.Loop, e shardrun.Stalled, what supervise.Ve
 	switch what {
 	case supervise.Slow:
 		return func() {
-			l.Repeated().Warn("a handler has been running for a long time; only Options.HandlerTimeout ends it", "since", e.Since)
+			l.Repeated().Warn("a handler has been running for a long time; only Options.Timing.HandlerTimeout ends it", "since", e.Since)
 		}
 	case supervise.Stalled:
 		return func() { s.giveUp(l, e) }

@@ -20,7 +20,7 @@ import (
 type User interface {
 	shardrun.User
 	shardrun.Teller
-	// AskStreams calls Options.StreamsFunc. ParseStreams parses the result, and returns these
+	// AskStreams calls Options.DiscoverStreams. ParseStreams parses the result, and returns these
 	// streams together with those of the options.
 	AskStreams(ctx context.Context) ([]string, error)
 	ParseStreams(asked []string) ([]streams.Stream, error)

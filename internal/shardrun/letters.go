@@ -104,7 +104,7 @@ func (d *Handover) putLetters() (time.Duration, next) {
 		if context.Cause(l.term.Context()) != nil {
 			return 0, next{then: over}
 		}
-		l.in.Counters.LettersFailed.Add(1)
+		l.in.Counters.DeadLettersFailed.Add(1)
 		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, g.tries)
 		g.last = err
 		d.lettersFailed(g.letters, err, g.tries, pause)
@@ -113,7 +113,7 @@ func (d *Handover) putLetters() (time.Duration, next) {
 	if !g.untried {
 		l.in.Brake.Took(len(g.letters), time.Now())
 	}
-	l.in.Counters.RecordsGivenUp.Add(uint64(len(g.letters)))
+	l.in.Counters.RecordsDeadLettered.Add(uint64(len(g.letters)))
 	d.tellGivenUp(g)
 	d.dying = nil
 	d.GaveUp(g.Verdict)

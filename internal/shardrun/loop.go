@@ -184,7 +184,7 @@ func (l *Loop) last() next {
 	if l.in.Parallel() { // running calls would have to end first
 		return next{then: over}
 	}
-	beat := l.in.Times.Beat
+	beat := l.in.Times.Heartbeat
 	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
 	page, err := l.source.Last(ctx)
 	cancel()

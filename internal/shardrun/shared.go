@@ -129,7 +129,7 @@ type Counters struct {
 
 	BatchesHandled, RecordsHandled, BytesHandled, HandlerFailures atomic.Uint64
 	RecordsFiltered, RecordsNotJSON, RecordsSkipped               atomic.Uint64
-	RecordsGivenUp, LettersFailed                                 atomic.Uint64
+	RecordsDeadLettered, DeadLettersFailed                        atomic.Uint64
 
 	Checkpoints, LeasesTaken, LeasesEnded, LeasesLost, Stalls, StoreFailures atomic.Uint64
 }

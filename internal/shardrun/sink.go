@@ -112,7 +112,7 @@ func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 	}
 	l.Log().Info("a shard waits for its ancestors; the sink does not have all their records yet")
 	if !moved { // so that a lease that comes back at once is not given back at once
-		_ = retry.Wait(l.term.Reading(), l.in.Times.Beat)
+		_ = retry.Wait(l.term.Reading(), l.in.Times.Heartbeat)
 	}
 	l.term.GiveBack()
 	return nil

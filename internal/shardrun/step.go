@@ -208,12 +208,12 @@ func (d *Handover) failsHere(letters bool) {
 	}
 }
 
-// cutShort reports a call that did not return within Options.StopTimeout.
+// cutShort reports a call that did not return within Options.Timing.StopTimeout.
 func cutShort(l *Loop, began time.Time, cause error) {
 	if !errors.Is(cause, group.ErrStopping) {
 		return
 	}
-	l.Log().Warn("a handler did not finish within Options.StopTimeout; the next owner of the shard will handle the batch again",
+	l.Log().Warn("a handler did not finish within Options.Timing.StopTimeout; the next owner of the shard will handle the batch again",
 		"since", began)
 	l.in.Counters.Stalls.Add(1)
 	l.in.Tell.Stalled(l.term.Lease, Stalled{Stage: supervise.Handling, Since: began, Err: group.ErrStopping})

@@ -25,11 +25,11 @@ type forgetful struct {
 	down atomic.Bool
 }
 
-func (f *forgetful) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (f *forgetful) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if f.down.Load() {
 		return lease.Orders{}, errors.New("cut off")
 	}
-	return f.Store.Beat(ctx, app, r)
+	return f.Store.Heartbeat(ctx, app, r)
 }
 
 // No call of a handler begins when trust is over, even if the timer that ends the term's context is
@@ -55,7 +55,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, calls := &forgetful{Store: memstore.New()}, 0
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			cfg := Config{Times: lease.Times{Beat: time.Second, Failover: failover, Handoff: 30 * time.Second}, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, SuspectAfter: 2}
+			cfg := Config{Times: lease.Times{Heartbeat: time.Second, Failover: failover, Handoff: 30 * time.Second}, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, SuspectAfter: 2}
 			in := shared(t, cfg, func(delivery.Part) error { calls++; return c.handle(calls) })
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {
@@ -85,7 +85,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 			done := make(chan error, 1)
 			go func() {
 				done <- group.Run(ctx, group.Config{
-					Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: failover, Handoff: 30 * time.Second},
+					Store: store, App: "app", Worker: "w", Times: lease.Times{Heartbeat: time.Second, Failover: failover, Handoff: 30 * time.Second},
 					Stop: 10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &group.HostFuncs{
 						OnRead: read,
 						OnList: func(context.Context, string, shard.Position) (group.Listing, error) {

@@ -27,7 +27,7 @@ const listPatience = time.Minute
 // Dead returns the faults that a restart of the process would fix.
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 	// One round of the beat loop waits for the store for at most half of the failover time.
-	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Beat+times.Failover {
+	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Heartbeat+times.Failover {
 		why = append(why, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
 	}
 	for key, since := range w.Abandoned {

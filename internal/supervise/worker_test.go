@@ -12,7 +12,7 @@ import (
 func TestWhatIsSaidOfAWorker(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	times := lease.Times{Beat: time.Second, Failover: 5 * time.Second}
+	times := lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second}
 	for name, c := range map[string]struct {
 		w             Worker
 		dead, unready string

@@ -14,9 +14,9 @@ type cutStore struct {
 	cut atomic.Bool
 }
 
-func (s *cutStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *cutStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.cut.Load() {
 		return lease.Orders{}, errors.New("out of reach")
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }

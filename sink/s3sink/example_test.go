@@ -61,7 +61,7 @@ func TestTheGuide(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		srv.CreateStream("orders", 1)
 		srv.Put("orders", "k", []byte(`"two teas"`))
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "archive", Stream: "orders", Logger: slog.New(slog.DiscardHandler)})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "archive", Streams: []string{"orders"}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

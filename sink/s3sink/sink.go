@@ -128,7 +128,7 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 // Handlers returns the handlers for [weir.Consumer.RunShards]. Do not replace their Position. The
 // sink keeps records until it has written their object, so RunShards refuses
 // [weir.Options].ReuseBuffers. The sink repeats a failed write until the write succeeds, so
-// RunShards also refuses [weir.Options].GiveUp.
+// RunShards also refuses [weir.Options].OnFailure.
 func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }

@@ -58,7 +58,7 @@ func sink(t *testing.T, bucket *fakes3.Server, o s3sink.Options) *s3sink.Sink {
 // start starts a worker. stop ends the worker gracefully.
 func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.ShardHandlers, change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
-	o := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler)}
+	o := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&o)
 	}
@@ -290,7 +290,7 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 		s := sink(t, bucket, s3sink.Options{MaxMemory: 1 << 20, MaxAge: 5 * time.Minute})
 		most := int64(0)
 		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) {
-			o.Batch = 10
+			o.Batching.MaxRecords = 10
 		})
 		for i := range 200 {
 			switch i {
@@ -315,7 +315,7 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 // Records wait for their object, so their memory must not be reused.
 func TestReusedBuffersAreRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Stream: "s", ReuseBuffers: true, Logger: slog.New(slog.DiscardHandler)})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, ReuseBuffers: true, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

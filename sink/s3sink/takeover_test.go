@@ -316,7 +316,7 @@ func TestAggregatesAreKeptTogether(t *testing.T) {
 			srv.Put("s", "a", p.Append(nil))
 		}
 		s := sink(t, bucket, s3sink.Options{MaxBytes: 30, Lines: s3sink.Payloads})
-		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) { o.Batch = 3 })
+		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) { o.Batching.MaxRecords = 3 })
 		time.Sleep(5 * time.Second)
 		stop()
 		objects, lines := chains(t, s)

@@ -40,8 +40,8 @@
 // # Dead-lettered records
 //
 // If a function fails with [weir.FailedAt], it is called again with the records before that record,
-// in a separate transaction. With other errors the batch fails as a whole, and [weir.GiveUp].Bisect
-// splits it.
+// in a separate transaction. With other errors the batch fails as a whole, and
+// [weir.FailurePolicy].Bisect splits it.
 //
 // Wrap the destination of dead letters with [Sink.Letters]. Otherwise the position of the sink
 // stays before a dead-lettered record until a later record is done. A worker that starts in the

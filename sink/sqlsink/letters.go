@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters returns a destination for [weir.GiveUp].To. It stores letters in the destination to, and
-// then moves the position past their records. Without it, the next owner of a shard handles a
-// dead-lettered record again if no later record of the shard is done.
+// Letters returns a destination for [weir.FailurePolicy].To. It stores letters in the destination
+// to, and then moves the position past their records. Without it, the next owner of a shard handles
+// a dead-lettered record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {

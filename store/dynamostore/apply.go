@@ -179,7 +179,7 @@ func (s *Store) applyAlone(ctx context.Context, app string, a lease.Action) (boo
 	case lease.Forget:
 		return s.delete(ctx, a.String(), c.when(attrEnded, "=", yes()))
 	case lease.EndSession:
-		c.set(attrEnded, yes()).when(attrBeat, "=", number(a.Beat))
+		c.set(attrEnded, yes()).when(attrBeat, "=", number(a.Heartbeats))
 	case lease.Drain:
 		c.setFlag(attrDrain, a.On).exists(attrRow).absent(attrEnded)
 	case lease.Birth:

@@ -32,7 +32,7 @@ import (
 // else has increased attrTold, the cached leases without the released ones are current. They are
 // then cached under the new value. If attrTold has increased by one, and a note in the session's
 // row lists the changed leases, it is enough to read those; see tell.
-func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
 		return lease.Orders{}, err
@@ -80,7 +80,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		return lease.Orders{}, err
 	}
 	if o.Leader.Session == r.Session {
-		o.Leader.Beat, o.Leader.Streams = row.Beat, r.Streams
+		o.Leader.Heartbeats, o.Leader.Streams = row.Heartbeats, r.Streams
 	}
 	if !r.Others {
 		o.Others, o.Leader.Streams = nil, ""

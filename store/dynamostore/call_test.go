@@ -180,7 +180,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 			s := c.server.store("mine")
 			calls := map[string]func() error{
 				"Beat": func() error {
-					_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+					_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},
 				"View":  func() error { _, err := s.View(t.Context(), "app", ""); return err },
@@ -309,18 +309,18 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			{true, "Query Query UpdateItem"}, // the leases are cached
 		} {
 			operations = nil
-			o, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", Others: want.asks})
+			o, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", Others: want.asks})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(o.Held) != 2 || o.Held[0].Shard != "1" || o.Held[1].Shard != "2" {
 				t.Errorf("beat %d: held %v", i, o.Held)
 			}
-			if o.Leader != (lease.Leader{Session: "b", Term: 3, Beat: 7}) {
+			if o.Leader != (lease.Leader{Session: "b", Term: 3, Heartbeats: 7}) {
 				t.Errorf("beat %d: leader %+v", i, o.Leader)
 			}
 			// An unreadable row does not disturb heartbeats.
-			if others := []lease.SessionBeat{{Session: "b", Beat: 7}, {Session: "e", Beat: 6}}; want.asks != slices.Equal(o.Others, others) {
+			if others := []lease.SessionHeartbeat{{Session: "b", Heartbeats: 7}, {Session: "e", Heartbeats: 6}}; want.asks != slices.Equal(o.Others, others) {
 				t.Errorf("beat %d: others %v", i, o.Others)
 			}
 			// The update of the session runs in parallel to the reads, so it may occur anywhere.
@@ -365,7 +365,7 @@ func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 		}
 		panic("a bug in an HTTP client")
 	}).store("t")
-	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "one", Name: "one"}); err == nil {
+	if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "one", Name: "one"}); err == nil {
 		t.Error("the beat succeeded")
 	}
 	err := parallel(3, func(int) error { panic("a bug in an HTTP client") })

@@ -79,7 +79,7 @@ func TestARevisionStandsForWhatWasRead(t *testing.T) {
 		t.Error("a settled group is not")
 	}
 	same := base()
-	same.workers[0].Beat, same.workers[0].told, same.workers[1].Ended, same.leader.term = 9, 9, true, 9
+	same.workers[0].Heartbeats, same.workers[0].told, same.workers[1].Ended, same.leader.term = 9, 9, true, 9
 	if got, _ := same.condense(); got != sum {
 		t.Error("beats, notes, ends and leaders change the revision")
 	}

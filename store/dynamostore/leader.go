@@ -34,7 +34,7 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 // old count can only make a session look dead too early. The write that would end the session then
 // contains the old count, and fails. An eventually consistent read costs half, but it would be a
 // second request. The total would be lower only with about 60 sessions or more.
-func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionBeat, error) {
+func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionHeartbeat, error) {
 	items, err := s.query(ctx, "read the beats", app, groupPrefix, "")
 	if err != nil {
 		return lease.Leader{}, nil, err
@@ -42,7 +42,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 	var (
 		leads   leaderRow
 		streams = map[string]lease.Streams{}
-		others  = make([]lease.SessionBeat, 0, len(items))
+		others  = make([]lease.SessionHeartbeat, 0, len(items))
 	)
 	for _, it := range items {
 		r := reader{it: it}
@@ -59,14 +59,14 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			beat, ended := r.number(attrBeat, true), r.bool(attrEnded)
 			streams[session] = lease.Streams(r.text(attrStreams))
 			if session != self && r.err == nil && !ended {
-				others = append(others, lease.SessionBeat{Session: session, Beat: beat})
+				others = append(others, lease.SessionHeartbeat{Session: session, Heartbeats: beat})
 			}
 		}
 	}
 	leader := lease.Leader{Term: leads.term}
 	for _, o := range others {
 		if o.Session == leads.session {
-			leader.Session, leader.Beat = o.Session, o.Beat
+			leader.Session, leader.Heartbeats = o.Session, o.Heartbeats
 		}
 	}
 	if leads.session == self { // the session knows its own heartbeat

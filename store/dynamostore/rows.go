@@ -207,7 +207,7 @@ func decodeWorker(it item) (workerRow, error) {
 	}
 	w := workerRow{
 		Worker: lease.Worker{
-			Session: session, Name: r.text(attrName), Beat: r.number(attrBeat, true), Ended: r.bool(attrEnded),
+			Session: session, Name: r.text(attrName), Heartbeats: r.number(attrBeat, true), Ended: r.bool(attrEnded),
 			Leaving: r.bool(attrLeaving), Drain: r.bool(attrDrain), Weight: 1, MaxLeases: int(r.upTo(attrMaxLeases, math.MaxInt)),
 			Holds: r.number(attrHolds, false),
 		},

@@ -120,7 +120,7 @@ func TestWorkerRows(t *testing.T) {
 		it[attrMaxLeases], it[attrHolds], it[attrTold], it[attrFreed], it[attrUnsettled] =
 			n("7"), n("18446744073709551615"), n("3"), n("4"), yes()
 	}))
-	want := workerRow{Worker: lease.Worker{Session: "s-1", Name: "w", Beat: 5, Ended: true, Leaving: true, Weight: 2.5, MaxLeases: 7,
+	want := workerRow{Worker: lease.Worker{Session: "s-1", Name: "w", Heartbeats: 5, Ended: true, Leaving: true, Weight: 2.5, MaxLeases: 7,
 		Holds: math.MaxUint64, Drain: true, Times: lease.DefaultTimes, Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}, told: 3, freed: 4, unsettled: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)

@@ -133,7 +133,7 @@ func (g group) view() lease.View {
 	}
 	i := slices.IndexFunc(v.Workers, func(w lease.Worker) bool { return w.Session == g.leader.session && !w.Ended })
 	if i >= 0 {
-		v.Leader.Session, v.Leader.Beat = v.Workers[i].Session, v.Workers[i].Beat
+		v.Leader.Session, v.Leader.Heartbeats = v.Workers[i].Session, v.Workers[i].Heartbeats
 	}
 	return v
 }

@@ -61,11 +61,11 @@ func (s *Store) app(name string) *application {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store].
-func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := check(ctx, app, r)
 	if err != nil {
 		return lease.Orders{}, err
@@ -84,7 +84,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if r.First {
 		w.Times = r.Times
 	}
-	w.Beat++
+	w.Heartbeats++
 	w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
 	w.Streams = r.Streams
 	for _, p := range r.Progress {
@@ -272,7 +272,7 @@ func (a *application) apply(act lease.Action) bool {
 		return a.create(act.Lease)
 	case lease.EndSession:
 		w := a.sessions[act.Session]
-		if w == nil || w.Beat != act.Beat {
+		if w == nil || w.Heartbeats != act.Heartbeats {
 			return false
 		}
 		w.Ended = true
@@ -434,12 +434,12 @@ func (a *application) everybody() []*lease.Worker {
 }
 
 // others returns the heartbeat counts of all live sessions except the given one.
-func (a *application) others(session string) []lease.SessionBeat {
+func (a *application) others(session string) []lease.SessionHeartbeat {
 	all := a.everybody()
-	others := make([]lease.SessionBeat, 0, len(all))
+	others := make([]lease.SessionHeartbeat, 0, len(all))
 	for _, w := range all {
 		if w.Session != session && !w.Ended {
-			others = append(others, lease.SessionBeat{Session: w.Session, Beat: w.Beat})
+			others = append(others, lease.SessionHeartbeat{Session: w.Session, Heartbeats: w.Heartbeats})
 		}
 	}
 	return others
@@ -451,5 +451,5 @@ func (a *application) leads() lease.Leader {
 	if w == nil || w.Ended {
 		return lease.Leader{Term: a.term}
 	}
-	return lease.Leader{Session: a.leader, Term: a.term, Beat: w.Beat}
+	return lease.Leader{Session: a.leader, Term: a.term, Heartbeats: w.Heartbeats}
 }

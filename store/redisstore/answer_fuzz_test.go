@@ -77,7 +77,7 @@ func FuzzAnswers(f *testing.F) {
 				}
 			}
 			for _, w := range workers {
-				if !(w.Weight > 0) || w.MaxLeases < 0 || w.Times != (lease.Times{}) && w.Times.Failover < w.Times.Beat {
+				if !(w.Weight > 0) || w.MaxLeases < 0 || w.Times != (lease.Times{}) && w.Times.Failover < w.Times.Heartbeat {
 					t.Errorf("%s: %+v", what, w)
 				}
 			}

@@ -47,7 +47,7 @@ func TestNoErrorQuotesThePassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, beatErr := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+	_, beatErr := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 	_, viewErr := s.View(t.Context(), "app", "")
 	_, appsErr := s.Apps(t.Context())
 	for _, err := range []error{beatErr, viewErr, appsErr, s.Remove(t.Context(), "app")} {

@@ -172,7 +172,7 @@ func encodeActions(actions []lease.Action) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("redisstore: %s: unknown kind of action", a)
 		}
-		s := storedAction{Kind: kind, Stream: a.Key.Stream, Shard: a.Key.Shard, Epoch: count(a.Epoch), Session: a.Session, Beat: count(a.Beat),
+		s := storedAction{Kind: kind, Stream: a.Key.Stream, Shard: a.Key.Shard, Epoch: count(a.Epoch), Session: a.Session, Beat: count(a.Heartbeats),
 			Position: a.Position.String(), SortKey: a.Position.SortKey(), Born: strconv.FormatInt(a.Born, 10), On: flag(a.On), Deaths: a.Deaths}
 		switch a.Kind {
 		case lease.Create:
@@ -266,7 +266,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	if err != nil {
 		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is invalid: %w", session, err)
 	}
-	w := lease.Worker{Session: session, Times: times, Streams: lease.Streams(s.Streams), Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
+	w := lease.Worker{Session: session, Times: times, Streams: lease.Streams(s.Streams), Name: r.Name, Heartbeats: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
 		MaxLeases: r.MaxLeases, Holds: r.Holds}
 	if w.Weight == 0 {
 		w.Weight = 1
@@ -335,7 +335,7 @@ func (d *decoder) texts() []string {
 
 func (d *decoder) leader() lease.Leader {
 	l := lease.Leader{Session: d.text()}
-	for _, n := range []*uint64{&l.Term, &l.Beat} {
+	for _, n := range []*uint64{&l.Term, &l.Heartbeats} {
 		s := d.text()
 		var err error
 		if *n, err = strconv.ParseUint(s, 10, 63); err != nil && d.err == nil {
@@ -362,15 +362,15 @@ func (d *decoder) leases() []lease.Lease {
 
 // beats reads the remaining values as sessions and their heartbeat counts. It omits an invalid
 // count, because the leader reports it.
-func (d *decoder) beats() []lease.SessionBeat {
-	some := make([]lease.SessionBeat, 0, len(d.values)/2)
+func (d *decoder) beats() []lease.SessionHeartbeat {
+	some := make([]lease.SessionHeartbeat, 0, len(d.values)/2)
 	for len(d.values) > 0 && d.err == nil {
 		session, value := d.text(), d.text()
 		if beat, err := strconv.ParseUint(value, 10, 63); err == nil && d.err == nil {
-			some = append(some, lease.SessionBeat{Session: session, Beat: beat})
+			some = append(some, lease.SessionHeartbeat{Session: session, Heartbeats: beat})
 		}
 	}
-	slices.SortFunc(some, func(a, b lease.SessionBeat) int { return strings.Compare(a.Session, b.Session) })
+	slices.SortFunc(some, func(a, b lease.SessionHeartbeat) int { return strings.Compare(a.Session, b.Session) })
 	return some
 }
 

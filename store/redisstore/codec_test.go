@@ -99,7 +99,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if w, err := decodeSession(field, value); err != nil && w.Session != "" {
 			t.Errorf("an error and a worker: %v", w)
-		} else if err == nil && (!(w.Weight > 0) || w.MaxLeases < 0 || w.Times != (lease.Times{}) && w.Times.Failover < w.Times.Beat) {
+		} else if err == nil && (!(w.Weight > 0) || w.MaxLeases < 0 || w.Times != (lease.Times{}) && w.Times.Failover < w.Times.Heartbeat) {
 			t.Errorf("%q is read as %+v", value, w)
 		}
 		d := decoder{values: []any{field, value, int64(3), nil, []any{value}}}

@@ -97,11 +97,11 @@ func (s *Store) keys(app string) []string {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store].
-func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
 		return lease.Orders{}, err

@@ -114,7 +114,7 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 			over, streams := true, lease.Streams("")
 			o = lease.Orders{}
 			if r.Others {
-				o.Others = []lease.SessionBeat{}
+				o.Others = []lease.SessionHeartbeat{}
 			}
 			q.held = &o.Held
 			q.orders = func(values []any) error {
@@ -148,7 +148,7 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 		return lease.Orders{}, true, err
 	}
 	sortLeases(o.Held)
-	slices.SortFunc(o.Others, func(a, b lease.SessionBeat) int { return strings.Compare(a.Session, b.Session) })
+	slices.SortFunc(o.Others, func(a, b lease.SessionHeartbeat) int { return strings.Compare(a.Session, b.Session) })
 	return o, true, nil
 }
 
@@ -165,7 +165,7 @@ func readOrders(o *lease.Orders, session string, values []any) error {
 				beat = mine.count("beat") // this row may contain the previous count
 			}
 			if !ended {
-				o.Leader = lease.Leader{Session: leader, Term: term, Beat: beat}
+				o.Leader = lease.Leader{Session: leader, Term: term, Heartbeats: beat}
 			}
 		}
 		if d.err != nil {

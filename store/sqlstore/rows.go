@@ -91,7 +91,7 @@ func decodeLease(row []any) (lease.Lease, error) {
 // decodeSession reads the values of sessionColumns.
 func decodeSession(row []any) (lease.Worker, error) {
 	d := decoder{row: row}
-	w := lease.Worker{Session: d.text("session"), Name: d.text("name"), Beat: d.count("beat"), Ended: d.flag("ended"), Leaving: d.flag("leaving"),
+	w := lease.Worker{Session: d.text("session"), Name: d.text("name"), Heartbeats: d.count("beat"), Ended: d.flag("ended"), Leaving: d.flag("leaving"),
 		Weight: d.real("weight"), MaxLeases: int(d.integer("max_leases")), Holds: uint64(d.integer("holds")),
 		Drain: d.flag("drain")}
 	if !(w.Weight > 0 && w.Weight <= math.MaxFloat64) {

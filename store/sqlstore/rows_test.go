@@ -55,7 +55,7 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSessionsAreReadInAllForms(t *testing.T) {
-	want := lease.Worker{Session: "a", Name: "alpha", Streams: "1:orders", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true, Times: lease.Times{Beat: time.Second, Failover: time.Minute, Handoff: 90 * time.Second},
+	want := lease.Worker{Session: "a", Name: "alpha", Streams: "1:orders", Heartbeats: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true, Times: lease.Times{Heartbeat: time.Second, Failover: time.Minute, Handoff: 90 * time.Second},
 		Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}
 	const troubles = `[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`
 	for _, row := range [][]any{

@@ -45,8 +45,8 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		return err == nil && row.create(a.Lease), err
 	case lease.EndSession:
 		w, there, err := t.session(a.Session)
-		if err != nil || !there || w.Beat != a.Beat || w.Ended {
-			return there && w.Beat == a.Beat, err
+		if err != nil || !there || w.Heartbeats != a.Heartbeats || w.Ended {
+			return there && w.Heartbeats == a.Heartbeats, err
 		}
 		_, err = t.exec("UPDATE {sessions} SET ended = 1 WHERE app = ? AND session = ?", t.app, a.Session)
 		return err == nil, err
@@ -223,5 +223,5 @@ func (a *application) leads() lease.Leader {
 	if a.leader == "" || !a.leaderLives {
 		return lease.Leader{Term: a.term}
 	}
-	return lease.Leader{Session: a.leader, Term: a.term, Beat: a.leaderBeat}
+	return lease.Leader{Session: a.leader, Term: a.term, Heartbeats: a.leaderBeat}
 }

@@ -101,12 +101,12 @@ func (s *Store) named(query string) string {
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store] in one transaction. On a server, an ordinary heartbeat is one to
 // three statements without a common transaction.
-func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
 		return lease.Orders{}, err
@@ -191,8 +191,8 @@ func (t *tx) resign(r lease.Report) error {
 
 // others reads the heartbeat counts of all live sessions except the reporting session, and the
 // streams of the leader.
-func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, lease.Streams, error) {
-	others, streams := []lease.SessionBeat{}, lease.Streams("")
+func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionHeartbeat, lease.Streams, error) {
+	others, streams := []lease.SessionHeartbeat{}, lease.Streams("")
 	if leader.Session == r.Session {
 		streams = r.Streams
 	}
@@ -214,13 +214,13 @@ const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.
 
 // appendBeat adds a session with its heartbeat count and name. It omits an invalid row, because the
 // leader reports it.
-func appendBeat(others []lease.SessionBeat, values []any) []lease.SessionBeat {
+func appendBeat(others []lease.SessionHeartbeat, values []any) []lease.SessionHeartbeat {
 	d := decoder{row: values}
 	beat, session := d.count("beat"), d.text("session")
 	if d.err != nil {
 		return others
 	}
-	return append(others, lease.SessionBeat{Session: session, Beat: beat})
+	return append(others, lease.SessionHeartbeat{Session: session, Heartbeats: beat})
 }
 
 func flag(b bool) int64 {

@@ -57,7 +57,7 @@ func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 			t.Errorf("%s, %v\n got %+v\nwant %+v", what, err, got, want)
 		}
 	}
-	orders, err := w.Beat(ctx, "app", report)
+	orders, err := w.Heartbeat(ctx, "app", report)
 	same("the report of Beat, as the store gets it", err, s.report, report)
 	same("the orders of Beat", err, orders, s.orders)
 	view, err := w.View(ctx, "app", "revision")
@@ -96,7 +96,7 @@ type inner struct {
 
 func (s *inner) Abilities() lease.Abilities { return s.abilities }
 
-func (s *inner) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
+func (s *inner) Heartbeat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
 	s.report = r
 	return s.orders, nil
 }

@@ -112,7 +112,7 @@ var actionCases = []testCase{
 		equal(e, "workers", len(e.view().Workers), 1)
 		e.unchanged(func() {
 			report := lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(60)), release("1", 2)}}
-			if _, err := e.store.Beat(e.ctx, e.app, report); !errors.Is(err, lease.ErrSessionOver) {
+			if _, err := e.store.Heartbeat(e.ctx, e.app, report); !errors.Is(err, lease.ErrSessionOver) {
 				e.Errorf("a beat of a session that was forgotten: %v", err)
 			}
 		})
@@ -234,12 +234,12 @@ var actionCases = []testCase{
 		e.owned("a", "1")
 		seen, _ := e.worker("a")
 		e.beat("a")
-		end := lease.Action{Kind: lease.EndSession, Session: "a", Beat: seen.Beat}
+		end := lease.Action{Kind: lease.EndSession, Session: "a", Heartbeats: seen.Heartbeats}
 		e.refused(end)
-		e.refused(lease.Action{Kind: lease.EndSession, Session: "nobody", Beat: 0})
+		e.refused(lease.Action{Kind: lease.EndSession, Session: "nobody", Heartbeats: 0})
 		e.held(e.beat("a"), k("1"))
 		seen, _ = e.worker("a")
-		end.Beat = seen.Beat
+		end.Heartbeats = seen.Heartbeats
 		e.must(end)
 		now, _ := e.worker("a")
 		seen.Ended = true

@@ -112,7 +112,7 @@ func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func()
 			}
 		}
 		from := c.clock.Add(1)
-		o, err := s.Beat(c.ctx, c.app, lease.Report{Session: session, Progress: slices.Clone(report)})
+		o, err := s.Heartbeat(c.ctx, c.app, lease.Report{Session: session, Progress: slices.Clone(report)})
 		to := c.clock.Add(1)
 		if err != nil {
 			return err

@@ -101,7 +101,7 @@ var deathCases = []testCase{
 		for _, bad := range []string{strings.Repeat("7", lease.MaxDeathsBytes+1), "\n", "é"} {
 			e.unchanged(func() {
 				p := lease.Progress{Key: k("1"), Epoch: 2, Deaths: bad}
-				if _, err := e.store.Beat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{p}}); err == nil {
+				if _, err := e.store.Heartbeat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{p}}); err == nil {
 					e.Errorf("a beat with %.20q", bad)
 				}
 				a := assign("1", 2, "a")

@@ -114,10 +114,10 @@ func pause(ctx context.Context, d time.Duration) error {
 func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
 // Beat implements [lease.Store].
-func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *FaultyStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	// A late call may be executed after the caller has changed its slices.
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)
-	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
+	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Heartbeat(ctx, app, r) })
 }
 
 // View implements [lease.Store].

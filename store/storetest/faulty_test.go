@@ -94,8 +94,8 @@ func (c *complaints) Errorf(format string, args ...any) {
 // rebuilt builds reports from the fields that it knows.
 type rebuilt struct{ lease.Store }
 
-func (s rebuilt) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	return s.Store.Beat(ctx, app, lease.Report{Session: r.Session, First: r.First, Progress: r.Progress})
+func (s rebuilt) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	return s.Store.Heartbeat(ctx, app, lease.Report{Session: r.Session, First: r.First, Progress: r.Progress})
 }
 
 // modest reports no abilities.

@@ -41,13 +41,13 @@ var historyCases = []testCase{
 		e.lead("a", 0)
 		for _, call := range []func() error{
 			func() error {
-				_, err := late.Beat(e.ctx, e.app, lease.Report{Session: "a", Name: "a", Progress: []lease.Progress{
+				_, err := late.Heartbeat(e.ctx, e.app, lease.Report{Session: "a", Name: "a", Progress: []lease.Progress{
 					at("1", 2, seq(5)), {Key: k("2"), Epoch: 2, Position: seq(5), Release: true}, at("3", 2, seq(50)), at("4", 2, shard.End)}})
 				return err
 			},
 			func() error {
 				_, err := late.Apply(e.ctx, e.app, []lease.Action{assign("1", 2, "c"), revoke("2", 2), move("3", 2, seq(1)), remove("5", 3),
-					{Kind: lease.EndSession, Session: "a", Beat: seen.Beat}, forget("a")})
+					{Kind: lease.EndSession, Session: "a", Heartbeats: seen.Heartbeats}, forget("a")})
 				return err
 			},
 			func() error { _, err := late.Lead(e.ctx, e.app, "c", 1); return err },
@@ -222,7 +222,7 @@ func (h *history) call() historyCall {
 		r := h.report(session)
 		r.First = !there && h.chance(70) || h.chance(5)
 		return historyCall{fmt.Sprintf("Beat(%+v)", r), func(ctx context.Context, s lease.Store) (string, error) {
-			o, err := s.Beat(ctx, h.app, r)
+			o, err := s.Heartbeat(ctx, h.app, r)
 			return h.orders(o), err
 		}}
 	case n < 85:
@@ -277,10 +277,10 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 		}
 		n := slices.IndexFunc(v.Workers, func(w lease.Worker) bool { return w.Session == a.Session })
 		if n < 0 {
-			actions[i].Beat = 0 // the action has no effect anyway
+			actions[i].Heartbeats = 0 // the action has no effect anyway
 			continue
 		}
-		actions[i].Beat += v.Workers[n].Beat
+		actions[i].Heartbeats += v.Workers[n].Heartbeats
 	}
 	return actions, nil
 }
@@ -315,11 +315,11 @@ func (h *history) deaths() string {
 func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64(),
-		Times: lease.Times{Beat: time.Duration(h.rng.IntN(3)) * time.Second, Failover: 5 * time.Second, Handoff: time.Duration(1+h.rng.IntN(1e6)) * time.Millisecond}}
+		Times: lease.Times{Heartbeat: time.Duration(h.rng.IntN(3)) * time.Second, Failover: 5 * time.Second, Handoff: time.Duration(1+h.rng.IntN(1e6)) * time.Millisecond}}
 	if h.store.Abilities().Has(lease.NoteStreams) {
 		r.Streams = lease.Streams(pick(h, []string{"", "1:", "1:orders", "1:logs +orders"}))
 	}
-	if h.chance(10) && h.store.Abilities().Has(lease.ResignByBeat) {
+	if h.chance(10) && h.store.Abilities().Has(lease.ResignByHeartbeat) {
 		r.Resigns = h.view.Leader.Term
 	}
 	for range max(0, h.rng.IntN(6)-3) {
@@ -402,7 +402,7 @@ func (h *history) actions() []lease.Action {
 		case lease.EndSession:
 			a = lease.Action{Kind: lease.EndSession, Session: session}
 			if h.chance(50) {
-				a.Beat-- // one less than the current count
+				a.Heartbeats-- // one less than the current count
 			}
 		case lease.Forget, lease.Tell:
 			a = lease.Action{Kind: a.Kind, Session: session}

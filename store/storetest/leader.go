@@ -21,12 +21,12 @@ var leaderCases = []testCase{
 		equal(e, "b at 0", e.lead("b", 0), false)
 		equal(e, "a at 0 again", e.lead("a", 0), false)
 		for _, leader := range []lease.Leader{e.view().Leader, e.beat("a").Leader, e.beat("b").Leader} {
-			leader.Beat = 0
+			leader.Heartbeats = 0
 			equal(e, "leader", leader, lease.Leader{Session: "a", Term: 1})
 		}
 		equal(e, "b at 1", e.lead("b", 1), true)
 		leader := e.beat("a").Leader
-		leader.Beat = 0
+		leader.Heartbeats = 0
 		equal(e, "leader", leader, lease.Leader{Session: "b", Term: 2})
 	}},
 	{"a leader resigns with its term", func(e *env) {
@@ -42,16 +42,16 @@ var leaderCases = []testCase{
 	{"the leader's beat count is that of its session", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
-		before := e.beat("b").Leader.Beat
-		equal(e, "without a beat of the leader", e.beat("b").Leader.Beat, before)
+		before := e.beat("b").Leader.Heartbeats
+		equal(e, "without a beat of the leader", e.beat("b").Leader.Heartbeats, before)
 		e.beat("a")
-		after := e.beat("b").Leader.Beat
+		after := e.beat("b").Leader.Heartbeats
 		if after <= before {
 			e.Errorf("the leader's beat count was %d and is %d", before, after)
 		}
 		w, _ := e.worker("a")
-		equal(e, "in the view of the session", w.Beat, after)
-		equal(e, "in the view of the leader", e.view().Leader.Beat, after)
+		equal(e, "in the view of the session", w.Heartbeats, after)
+		equal(e, "in the view of the leader", e.view().Leader.Heartbeats, after)
 	}},
 	{"an ended leader no longer leads, and the term continues", func(e *env) {
 		e.start("a", "b")

@@ -40,7 +40,7 @@ var raceCases = []testCase{
 	{"of many sessions that start at once each gets its row", func(e *env) {
 		const sessions = 16
 		e.together(sessions, func(i int, s lease.Store) error {
-			_, err := s.Beat(e.ctx, e.app, lease.Report{Session: fmt.Sprint(i), First: true})
+			_, err := s.Heartbeat(e.ctx, e.app, lease.Report{Session: fmt.Sprint(i), First: true})
 			return err
 		})
 		equal(e, "sessions", len(e.view().Workers), sessions)
@@ -52,7 +52,7 @@ var raceCases = []testCase{
 		before, _ := e.worker("a")
 		e.together(beats, func(i int, s lease.Store) error {
 			for n := range 5 {
-				_, err := s.Beat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(uint64(n*beats+i)))}})
+				_, err := s.Heartbeat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(uint64(n*beats+i)))}})
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ var raceCases = []testCase{
 		})
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(5*beats-1))
-		if after, _ := e.worker("a"); after.Beat == before.Beat {
+		if after, _ := e.worker("a"); after.Heartbeats == before.Heartbeats {
 			e.Error("the beat count stands still")
 		}
 	}},
@@ -74,15 +74,15 @@ var raceCases = []testCase{
 			var beatErr error
 			e.together(2, func(i int, s lease.Store) error {
 				if i == 0 {
-					_, beatErr = s.Beat(e.ctx, e.app, lease.Report{Session: session})
+					_, beatErr = s.Heartbeat(e.ctx, e.app, lease.Report{Session: session})
 					return nil
 				}
-				done, err := s.Apply(e.ctx, e.app, []lease.Action{{Kind: lease.EndSession, Session: session, Beat: seen.Beat}})
+				done, err := s.Apply(e.ctx, e.app, []lease.Action{{Kind: lease.EndSession, Session: session, Heartbeats: seen.Heartbeats}})
 				ended = err == nil && done[0]
 				return err
 			})
 			w, _ := e.worker(session)
-			if ended != w.Ended || ended != (beatErr != nil) || ended != (w.Beat == seen.Beat) {
+			if ended != w.Ended || ended != (beatErr != nil) || ended != (w.Heartbeats == seen.Heartbeats) {
 				e.Fatalf("ended=%t, beat: %v, worker before %+v, now %+v", ended, beatErr, seen, w)
 			}
 		}
@@ -99,7 +99,7 @@ var raceCases = []testCase{
 				defer busy.Add(-1)
 				for n := range uint64(rounds) {
 					session := fmt.Sprintf("%d-%d", i, n)
-					if _, err := s.Beat(e.ctx, e.app, lease.Report{Session: session, First: true}); err != nil {
+					if _, err := s.Heartbeat(e.ctx, e.app, lease.Report{Session: session, First: true}); err != nil {
 						return err
 					}
 					if _, err := s.Apply(e.ctx, e.app, []lease.Action{assign(fmt.Sprint(i), n+1, session)}); err != nil {
@@ -163,7 +163,7 @@ var raceCases = []testCase{
 							return err
 						}
 						r := lease.Report{Session: session, Progress: []lease.Progress{release(session, l.Epoch+1)}}
-						if _, err = s.Beat(e.ctx, e.app, r); err != nil {
+						if _, err = s.Heartbeat(e.ctx, e.app, r); err != nil {
 							return err
 						}
 					}

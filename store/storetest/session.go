@@ -20,10 +20,10 @@ var sessionCases = []testCase{
 		e.held(o)
 		equal(e, "leader", o.Leader, lease.Leader{})
 		w, ok := e.worker("a")
-		if !ok || w.Beat == 0 {
+		if !ok || w.Heartbeats == 0 {
 			e.Fatalf("worker = %+v, %t", w, ok)
 		}
-		w.Beat = 0
+		w.Heartbeats = 0
 		equal(e, "worker", w, lease.Worker{Session: "a", Name: "alpha", Weight: 1})
 	}},
 	{"a beat of an unknown session is over and makes no row", func(e *env) {
@@ -37,10 +37,10 @@ var sessionCases = []testCase{
 		var last uint64
 		for range 3 {
 			w, _ := e.worker("a")
-			if w.Beat <= last {
-				e.Fatalf("beat count %d after %d", w.Beat, last)
+			if w.Heartbeats <= last {
+				e.Fatalf("beat count %d after %d", w.Heartbeats, last)
 			}
-			last = w.Beat
+			last = w.Heartbeats
 			e.beat("a")
 		}
 	}},
@@ -71,12 +71,12 @@ var sessionCases = []testCase{
 			if want.Weight == 0 {
 				want.Weight = 1
 			}
-			w.Beat = 0
+			w.Heartbeats = 0
 			equal(e, "worker", w, want)
 		}
 	}},
 	{"a first beat says the times, and no other", func(e *env) {
-		said := lease.Times{Beat: 250 * time.Millisecond, Failover: 90 * time.Second, Handoff: 24 * time.Hour}
+		said := lease.Times{Heartbeat: 250 * time.Millisecond, Failover: 90 * time.Second, Handoff: 24 * time.Hour}
 		times := func(session string, want lease.Times) {
 			e.Helper()
 			w, _ := e.worker(session)
@@ -97,19 +97,19 @@ var sessionCases = []testCase{
 		e.start("b")
 		e.report(lease.Report{Session: "b", Times: said})
 		times("b", lease.Times{})
-		for i, none := range []lease.Times{{Beat: -1, Failover: 5e9, Handoff: 5e9}, {Beat: 5e9, Failover: 1e9, Handoff: 5e9}, {Beat: 1, Failover: 1e9, Handoff: 1e9},
-			{Beat: 1e9, Failover: 5e9, Handoff: math.MaxInt64}} {
+		for i, none := range []lease.Times{{Heartbeat: -1, Failover: 5e9, Handoff: 5e9}, {Heartbeat: 5e9, Failover: 1e9, Handoff: 5e9}, {Heartbeat: 1, Failover: 1e9, Handoff: 1e9},
+			{Heartbeat: 1e9, Failover: 5e9, Handoff: math.MaxInt64}} {
 			session := strconv.Itoa(i)
 			e.report(lease.Report{Session: session, First: true, Times: none})
 			times(session, lease.Times{})
 		}
-		e.report(lease.Report{Session: "c", First: true, Times: lease.Times{Beat: 1e9 + 999, Failover: 5e9, Handoff: 30e9}})
+		e.report(lease.Report{Session: "c", First: true, Times: lease.Times{Heartbeat: 1e9 + 999, Failover: 5e9, Handoff: 30e9}})
 		times("c", lease.DefaultTimes)
 	}},
 	{"a weight that is not a number does no harm", func(e *env) {
 		for _, weight := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			// An error is as good as a corrected value.
-			_, err := e.store.Beat(e.ctx, e.app, lease.Report{Session: "a", First: true, Weight: weight})
+			_, err := e.store.Heartbeat(e.ctx, e.app, lease.Report{Session: "a", First: true, Weight: weight})
 			if errors.Is(err, lease.ErrSessionOver) {
 				e.Error(err)
 			}
@@ -147,7 +147,7 @@ var sessionCases = []testCase{
 			}
 		})
 		is, _ := e.worker("a")
-		equal(e, "beat count", is.Beat, was.Beat)
+		equal(e, "beat count", is.Heartbeats, was.Heartbeats)
 	}},
 	{"a forgotten session may begin again without leases", func(e *env) {
 		e.start("a")
@@ -161,7 +161,7 @@ var sessionCases = []testCase{
 		e.must(create("1"))
 		e.unchanged(func() {
 			r := lease.Report{First: true, Progress: []lease.Progress{{Key: k("1"), Epoch: 1, Position: seq(1), Release: true}}}
-			if o, err := e.store.Beat(e.ctx, e.app, r); err == nil {
+			if o, err := e.store.Heartbeat(e.ctx, e.app, r); err == nil {
 				e.Errorf("Beat without a session = %+v", o)
 			}
 			if err := e.store.Leave(e.ctx, e.app, r); err == nil {
@@ -186,7 +186,7 @@ var sessionCases = []testCase{
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
 		calls := map[string]func() error{
-			"Beat":  func() error { _, err := e.store.Beat(ctx, e.app, lease.Report{Session: "a"}); return err },
+			"Beat":  func() error { _, err := e.store.Heartbeat(ctx, e.app, lease.Report{Session: "a"}); return err },
 			"View":  func() error { _, err := e.store.View(ctx, e.app, ""); return err },
 			"Apply": func() error { _, err := e.store.Apply(ctx, e.app, []lease.Action{create("1")}); return err },
 			"Lead":  func() error { _, err := e.store.Lead(ctx, e.app, "a", 0); return err },

@@ -133,7 +133,7 @@ func (e *env) beat(session string, progress ...lease.Progress) lease.Orders {
 
 func (e *env) report(r lease.Report) lease.Orders {
 	e.Helper()
-	o, err := e.store.Beat(e.ctx, e.app, r)
+	o, err := e.store.Heartbeat(e.ctx, e.app, r)
 	if err != nil {
 		e.Fatalf("Beat(%s): %v", r.Session, err)
 	}
@@ -146,7 +146,7 @@ func (e *env) report(r lease.Report) lease.Orders {
 // over sends a heartbeat that the store must reject.
 func (e *env) over(r lease.Report) {
 	e.Helper()
-	o, err := e.store.Beat(e.ctx, e.app, r)
+	o, err := e.store.Heartbeat(e.ctx, e.app, r)
 	if !errors.Is(err, lease.ErrSessionOver) {
 		e.Fatalf("Beat(%s) = %v, %v, want ErrSessionOver", r.Session, o, err)
 	}
@@ -290,7 +290,7 @@ func (e *env) end(session string) {
 	if !ok {
 		e.Fatalf("session %s has no row", session)
 	}
-	e.must(lease.Action{Kind: lease.EndSession, Session: session, Beat: w.Beat})
+	e.must(lease.Action{Kind: lease.EndSession, Session: session, Heartbeats: w.Heartbeats})
 }
 
 // k returns the key of a plain lease.
@@ -367,7 +367,7 @@ func canon(v lease.View) string {
 		lines = append(lines, "lease "+describe(l))
 	}
 	for _, w := range v.Workers {
-		w.Beat = 0
+		w.Heartbeats = 0
 		lines = append(lines, fmt.Sprintf("worker %+v", w))
 	}
 	slices.Sort(lines)

@@ -59,20 +59,20 @@ type moodyAbilities struct {
 
 func (m *moodyAbilities) Abilities() lease.Abilities {
 	if m.beaten.Load() {
-		return lease.WatchBeats
+		return lease.WatchHeartbeats
 	}
 	return 0
 }
 
-func (m *moodyAbilities) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (m *moodyAbilities) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	m.beaten.Store(true)
-	return m.Store.Beat(ctx, app, r)
+	return m.Store.Heartbeat(ctx, app, r)
 }
 
 type staleOrders struct{ *mutant }
 
-func (m staleOrders) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	o, err := m.Store.Beat(ctx, app, r)
+func (m staleOrders) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Heartbeat(ctx, app, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.held[app+r.Session]
@@ -85,8 +85,8 @@ func (m staleOrders) Beat(ctx context.Context, app string, r lease.Report) (leas
 
 type keptOrders struct{ *mutant }
 
-func (m keptOrders) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	o, err := m.Store.Beat(ctx, app, r)
+func (m keptOrders) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Heartbeat(ctx, app, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old, ok := m.held[app+r.Session]; ok && err == nil && rand.IntN(8) == 0 {
@@ -157,18 +157,18 @@ func (m keptPauses) View(ctx context.Context, app, since string) (lease.View, er
 
 type mutedStalls struct{ *mutant }
 
-func (m mutedStalls) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (m mutedStalls) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r.Progress = slices.Clone(r.Progress)
 	for i := range r.Progress {
 		r.Progress[i].Stalled = false
 	}
-	return m.Store.Beat(ctx, app, r)
+	return m.Store.Heartbeat(ctx, app, r)
 }
 
 type staleOthers struct{ *mutant }
 
-func (m staleOthers) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	o, err := m.Store.Beat(ctx, app, r)
+func (m staleOthers) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Heartbeat(ctx, app, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.held[app+r.Session]
@@ -181,7 +181,7 @@ func (m staleOthers) Beat(ctx context.Context, app string, r lease.Report) (leas
 
 type anyTerm struct{ *mutant }
 
-func (m anyTerm) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (m anyTerm) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if r.Resigns != 0 {
 		v, err := m.Store.View(ctx, app, "")
 		if err != nil {
@@ -189,7 +189,7 @@ func (m anyTerm) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 		}
 		r.Resigns = v.Leader.Term
 	}
-	return m.Store.Beat(ctx, app, r)
+	return m.Store.Heartbeat(ctx, app, r)
 }
 
 type eagerLead struct{ *mutant }

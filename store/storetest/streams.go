@@ -37,7 +37,7 @@ var streamCases = []testCase{
 			e.streams("a", "")
 		}
 	}}),
-	needs(lease.NoteStreams|lease.WatchBeats, testCase{"a beat that asks for others is answered with the streams of the leader", func(e *env) {
+	needs(lease.NoteStreams|lease.WatchHeartbeats, testCase{"a beat that asks for others is answered with the streams of the leader", func(e *env) {
 		asks := func(session string, own, want lease.Streams) {
 			e.Helper()
 			for range 2 {

@@ -34,11 +34,11 @@ var viewCases = []testCase{
 		e.lead("c", 0)
 		v = e.since(v.Revision)
 		slices.SortFunc(v.Workers, func(a, b lease.Worker) int { return lease.Key{Shard: a.Session}.Compare(lease.Key{Shard: b.Session}) })
-		if len(v.Workers) != 3 || v.Workers[0].Beat <= before.Beat || !v.Workers[1].Ended {
+		if len(v.Workers) != 3 || v.Workers[0].Heartbeats <= before.Heartbeats || !v.Workers[1].Ended {
 			e.Fatalf("workers %+v", v.Workers)
 		}
 		a := v.Workers[0]
-		a.Beat = 0
+		a.Heartbeats = 0
 		equal(e, "a", a, lease.Worker{Session: "a", Name: "renamed", Leaving: true, Weight: 3, MaxLeases: 4, Holds: 5})
 		equal(e, "leader", v.Leader.Session, "c")
 	}},

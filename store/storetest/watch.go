@@ -27,12 +27,12 @@ func (e *env) asks(r lease.Report, others ...string) {
 	o := e.report(r)
 	counts := map[string]uint64{}
 	for _, w := range e.view().Workers {
-		counts[w.Session] = w.Beat
+		counts[w.Session] = w.Heartbeats
 	}
 	slices.Sort(others)
-	want := make([]lease.SessionBeat, 0, len(others))
+	want := make([]lease.SessionHeartbeat, 0, len(others))
 	for _, s := range others {
-		want = append(want, lease.SessionBeat{Session: s, Beat: counts[s]})
+		want = append(want, lease.SessionHeartbeat{Session: s, Heartbeats: counts[s]})
 	}
 	if !slices.Equal(o.Others, want) {
 		e.Errorf("%s gets the others %v, want %v", r.Session, o.Others, want)
@@ -41,7 +41,7 @@ func (e *env) asks(r lease.Report, others ...string) {
 
 // watchCases test the heartbeat counts of other sessions.
 var watchCases = []testCase{
-	needs(lease.WatchBeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
 		e.start("b", "c", "a")
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.beat("c")
@@ -52,21 +52,21 @@ var watchCases = []testCase{
 			e.Errorf("a beat that does not ask gets %v", o.Others)
 		}
 	}}),
-	needs(lease.WatchBeats, testCase{"a first beat may ask", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a first beat may ask", func(e *env) {
 		e.asks(lease.Report{Session: "a", First: true})
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 	}}),
-	needs(lease.WatchBeats, testCase{"a beat that asks sees earlier beats, also through another client", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a beat that asks sees earlier beats, also through another client", func(e *env) {
 		e.start("a", "b")
 		for range 5 {
-			if _, err := e.other.Beat(e.ctx, e.app, lease.Report{Session: "b"}); err != nil {
+			if _, err := e.other.Heartbeat(e.ctx, e.app, lease.Report{Session: "b"}); err != nil {
 				e.Fatal(err)
 			}
 			e.asks(lease.Report{Session: "a"}, "b")
 		}
 	}}),
-	needs(lease.WatchBeats, testCase{"asking changes nothing else of a beat", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"asking changes nothing else of a beat", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), create("2"), assign("2", 1, "a"), create("3"), assign("3", 1, "a"), create("4"), assign("4", 1, "b"))
 		o := e.report(lease.Report{Session: "a", Others: true})
@@ -80,21 +80,21 @@ var watchCases = []testCase{
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(6))
 	}}),
-	needs(lease.WatchBeats, testCase{"the leader is one of the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"the leader is one of the others", func(e *env) {
 		e.start("a", "b", "c")
 		e.lead("a", 0)
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.asks(lease.Report{Session: "a"}, "b", "c")
 		o := e.report(lease.Report{Session: "b", Others: true})
 		w, _ := e.worker("a")
-		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Term: 1, Beat: w.Beat})
+		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
 		own := e.report(lease.Report{Session: "a", Others: true}).Leader
 		w, _ = e.worker("a")
-		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Term: 1, Beat: w.Beat})
+		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
 		e.end("a")
 		equal(e, "an ended leader", e.report(lease.Report{Session: "b", Others: true}).Leader, lease.Leader{Term: 1})
 	}}),
-	needs(lease.WatchBeats, testCase{"sessions that have ended, left or never began are not among the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"sessions that have ended, left or never began are not among the others", func(e *env) {
 		e.start("a", "b", "c", "d")
 		e.end("b")
 		e.asks(lease.Report{Session: "a"}, "c", "d")
@@ -107,7 +107,7 @@ var watchCases = []testCase{
 		e.end("a")
 		e.over(lease.Report{Session: "a", Others: true})
 	}}),
-	needs(lease.WatchBeats, testCase{"sessions of other applications are not among the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"sessions of other applications are not among the others", func(e *env) {
 		e.start("a", "b")
 		other := e.in(e.app + "x")
 		other.start("a", "c")
@@ -117,7 +117,7 @@ var watchCases = []testCase{
 		other.asks(lease.Report{Session: "a"}, "c")
 		part.asks(lease.Report{Session: "d"})
 	}}),
-	needs(lease.WatchBeats, testCase{"there may be many others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"there may be many others", func(e *env) {
 		var all []string
 		for i := range 60 {
 			session := fmt.Sprintf("%s:%02d", strings.Repeat("s", 90), i)
@@ -133,7 +133,7 @@ var watchCases = []testCase{
 
 // resignCases test a leader that resigns with a heartbeat.
 var resignCases = []testCase{
-	needs(lease.ResignByBeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.lead("a", 0)
@@ -145,10 +145,10 @@ var resignCases = []testCase{
 		equal(e, "an old candidate", e.lead("b", 0), false)
 		equal(e, "a candidate", e.lead("b", 1), true)
 		leader := e.beat("a").Leader
-		leader.Beat = 0
+		leader.Heartbeats = 0
 		equal(e, "who leads then", leader, lease.Leader{Session: "b", Term: 2})
 	}}),
-	needs(lease.ResignByBeat, testCase{"only the leader resigns, and of its present term", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"only the leader resigns, and of its present term", func(e *env) {
 		e.start("a", "b")
 		equal(e, "where nobody leads", e.report(lease.Report{Session: "a", Name: "a", Resigns: 1}).Leader, lease.Leader{})
 		e.lead("a", 0)
@@ -160,7 +160,7 @@ var resignCases = []testCase{
 			}
 		})
 	}}),
-	needs(lease.ResignByBeat, testCase{"a resignation that comes twice, or late, deposes nobody", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a resignation that comes twice, or late, deposes nobody", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		resigns := lease.Report{Session: "a", Resigns: 1, Others: true} // the first answer was lost
@@ -172,7 +172,7 @@ var resignCases = []testCase{
 		e.unchanged(func() { e.report(resigns) })
 		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Term: 3})
 	}}),
-	needs(lease.ResignByBeat, testCase{"a leader may resign with any other report", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a leader may resign with any other report", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), create("2"), assign("2", 1, "a"))
 		e.lead("a", 0)
@@ -185,7 +185,7 @@ var resignCases = []testCase{
 		equal(e, "position", l.Position, seq(5))
 		equal(e, "others", len(o.Others), 1)
 	}}),
-	needs(lease.ResignByBeat, testCase{"a session that is over resigns nothing", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a session that is over resigns nothing", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		e.end("a")
@@ -193,7 +193,7 @@ var resignCases = []testCase{
 		e.lead("b", 1)
 		e.unchanged(func() { e.over(lease.Report{Session: "a", Resigns: 2}) })
 	}}),
-	needs(lease.ResignByBeat, testCase{"paused streams stay when a leader resigns", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"paused streams stay when a leader resigns", func(e *env) {
 		e.start("a")
 		e.lead("a", 0)
 		e.must(suspend("orders", true))

@@ -32,8 +32,8 @@ func NewStore(store lease.Store, panicked Panicked) (*Store, error) {
 func (s *Store) Abilities() lease.Abilities { return s.has }
 
 // Beat implements [lease.Store].
-func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (o lease.Orders, err error) {
-	err = s.panicked.call(theStore, func() (err error) { o, err = s.to.Beat(ctx, app, r); return err })
+func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (o lease.Orders, err error) {
+	err = s.panicked.call(theStore, func() (err error) { o, err = s.to.Heartbeat(ctx, app, r); return err })
 	return o, err
 }
 

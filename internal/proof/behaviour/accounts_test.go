@@ -29,11 +29,11 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 				}
 				box := &letterbox{}
 				opts := weir.Options{
-					Batch: 1 + dice.IntN(20), RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond,
-					GiveUp: weir.GiveUp{To: box, Attempts: dice.IntN(3), Bisect: seed%4 < 2, Patience: -1, PerMinute: -1},
+					Batching: weir.Batching{MaxRecords: 1 + dice.IntN(20)}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond},
+					OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: dice.IntN(3), Bisect: seed%4 < 2, OutageGrace: -1, MaxPerMinute: -1},
 				}
 				if seed%2 == 0 {
-					opts.Parallel = weir.Parallel{Keys: 3}
+					opts.Concurrency = weir.Concurrency{Keys: 3}
 				}
 				var mu sync.Mutex
 				done, old := map[string]bool{}, map[string]bool{}
@@ -81,7 +81,7 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 						for _, r := range rs[at:min(at+left, len(rs))] {
 							old[string(r.Data)] = true
 						}
-						return weir.TooOld(rs[at], left, nil)
+						return weir.RejectOld(rs[at], left, nil)
 					}
 					panic("in the middle")
 				})

@@ -60,8 +60,8 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 	sizes := []int{40, 40, 40, 300, 10, 90, 1, 50, 50}
 	want := []string{"0 1", "2", "3", "4 5", "6 7", "8"}
 	for name, opts := range map[string]weir.Options{
-		"plain": {}, "reused": {ReuseBuffers: true}, "waiting": {BatchWait: time.Second}, "both": {BatchWait: time.Second, ReuseBuffers: true},
-		"keys": {Parallel: weir.Parallel{Keys: 2}},
+		"plain": {}, "reused": {ReuseBuffers: true}, "waiting": {Batching: weir.Batching{MaxWait: time.Second}}, "both": {Batching: weir.Batching{MaxWait: time.Second}, ReuseBuffers: true},
+		"keys": {Concurrency: weir.Concurrency{Keys: 2}},
 	} {
 		for _, packed := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", packed), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 						srv.Put("s", "key", pack.Append(nil))
 					}
 					var got gotBatches
-					opts.BatchBytes = 100
+					opts.Batching.MaxBytes = 100
 					stop := start(t, srv.Client(), memstore.New(), opts, got.handle)
 					time.Sleep(10 * time.Second)
 					if err := stop(); err != nil {
@@ -97,14 +97,14 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 // A batch that is not full waits until its first record has waited for BatchWait. This holds for
 // all ways of reading. The records are handled once, and in order.
 func TestABatchThatIsNotFullWaits(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		for _, reuse := range []bool{false, true} {
 			t.Run(fmt.Sprint(reading, " ", reuse), func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					var got gotBatches
 					store := memstore.New()
 					stop := start(t, srv.Client(), store, weir.Options{
-						BatchWait: 20 * time.Second, Batch: 6, Reading: reading, ReuseBuffers: reuse, IdleInterval: 500 * time.Millisecond,
+						Batching: weir.Batching{MaxWait: 20 * time.Second, MaxRecords: 6}, Reading: reading, ReuseBuffers: reuse, Polling: weir.Polling{IdleInterval: 500 * time.Millisecond},
 					}, got.handle)
 					time.Sleep(15 * time.Second)
 					began := time.Now()
@@ -145,7 +145,7 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{BatchWait: 20 * time.Second, Batch: 6}, got.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Batching: weir.Batching{MaxWait: 20 * time.Second, MaxRecords: 6}}, got.handle)
 		time.Sleep(3 * time.Second)
 		srv.Put("s", "key", []byte("0"))
 		time.Sleep(3 * time.Second)
@@ -170,7 +170,7 @@ func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{BatchWait: 5 * time.Minute}, got.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Batching: weir.Batching{MaxWait: 5 * time.Minute}}, got.handle)
 		time.Sleep(3 * time.Second)
 		srv.Put("s", "key", []byte("1"))
 		time.Sleep(3 * time.Second)
@@ -195,7 +195,7 @@ func TestAHandOffEndsTheWait(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
 		var one, other gotBatches
-		opts := weir.Options{BatchWait: 5 * time.Minute}
+		opts := weir.Options{Batching: weir.Batching{MaxWait: 5 * time.Minute}}
 		stop := start(t, srv.Client(), store, opts, one.handle)
 		time.Sleep(3 * time.Second)
 		for i := range 20 {
@@ -229,7 +229,7 @@ func TestWhatWaitsIsBoundedByMemory(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		most := 0
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{BatchWait: 5 * time.Minute, MaxMemory: 16 << 20}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Batching: weir.Batching{MaxWait: 5 * time.Minute}, MaxMemory: 16 << 20}, func(ctx context.Context, b *weir.Batch) error {
 			n := 0
 			for _, r := range b.Records {
 				n += len(r.Data)
@@ -263,7 +263,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
 		fails := 3
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{BatchWait: 5 * time.Second, RetryMin: time.Second, RetryMax: time.Second}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Batching: weir.Batching{MaxWait: 5 * time.Second}, Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}, func(ctx context.Context, b *weir.Batch) error {
 			if fails--; fails >= 0 {
 				return errors.New("oh")
 			}
@@ -285,7 +285,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, BatchWait: time.Minute})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Batching: weir.Batching{MaxWait: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 // This holds for all ways of reading and handling. A failed idle call is repeated. Idle calls do
 // not move the checkpoint.
 func TestCallsWhenThereIsNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		for _, pull := range []bool{false, true} {
 			t.Run(fmt.Sprint(reading, " ", pull), func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -402,7 +402,7 @@ func (closer) Close(context.Context, weir.EndReason) {}
 func TestIdleIsChecked(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for _, d := range []time.Duration{-1, 1, time.Hour + 1} {
-			c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
+			c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

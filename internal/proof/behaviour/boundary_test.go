@@ -43,7 +43,7 @@ func TestPoisonCatchesAHandlerThatWritesIntoData(t *testing.T) {
 				if opts.ReuseBuffers && strings.HasPrefix(what, "of the attempt") {
 					return
 				}
-				opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+				opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 				c, err := weir.New(srv.Client(), memstore.New(), opts)
 				if err != nil {
 					t.Fatal(err)
@@ -93,7 +93,7 @@ func TestPoisonLetsHandlersDoWhatTheyMay(t *testing.T) {
 func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		store := memstore.New()
-		opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+		opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 		c, err := weir.New(srv.Client(), store, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "app", Stream: "s", Logger: quiet, StopTimeout: 2 * time.Second, HandoffTimeout: 10 * time.Minute,
+			App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{StopTimeout: 2 * time.Second, HandoffTimeout: 10 * time.Minute},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
 		store := memstore.New()
-		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Batch: 10, Logger: quiet})
+		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Batching: weir.Batching{MaxRecords: 10}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 			if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardHandling {
 				t.Errorf("Shards says %+v", s)
 			}
-			_ = c.Health()
+			_ = c.HealthHandler()
 			inner, end := context.WithTimeout(ctx, 20*time.Second)
 			defer end()
 			if err := c.Run(inner, weir.HandlerFunc(func(context.Context, *weir.Batch) error {
@@ -193,7 +193,7 @@ func TestWhatAnAbandonedHandlerDoesLaterChangesNothing(t *testing.T) {
 		want := putSome(t, srv, false)
 		store := memstore.New()
 		goOn, returned := make(chan struct{}), make(chan struct{})
-		opts := weir.Options{StopTimeout: 10 * time.Second}
+		opts := weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}}
 		stop := start(t, srv.Client(), store, opts, func(_ context.Context, b *weir.Batch) error {
 			defer close(returned)
 			if err := b.Done(b.Records[2]); err != nil {

@@ -55,8 +55,8 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 // time as soon as it is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
-		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.FanOut},
-		"fan-out under the SDK": {Reading: weir.FanOut, Wire: weir.UnderSDK},
+		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.ByFanOut},
+		"fan-out under the SDK": {Reading: weir.ByFanOut, Wire: weir.UnderSDK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, off := range []time.Duration{time.Hour, -3 * time.Hour} {
@@ -64,7 +64,7 @@ func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 				srv.CreateStream("s", 1)
 				srv.Put("s", "k", []byte("1"))
 				var log lines
-				opts.BeatInterval = 100 * time.Millisecond
+				opts.Timing.HeartbeatInterval = 100 * time.Millisecond
 				opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				got := make(chan struct{}, 1)
 				stop := start(t, skewed(t, srv, off), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {

@@ -53,8 +53,8 @@ func start(t *testing.T, client *kinesis.Client, store lease.Store, opts weir.Op
 	if opts.App == "" {
 		opts.App = "app"
 	}
-	if opts.Stream == "" && len(opts.Streams) == 0 {
-		opts.Stream = "s"
+	if len(opts.Streams) == 0 {
+		opts.Streams = []string{"s"}
 	}
 	if opts.Logger == nil {
 		opts.Logger = quiet
@@ -245,7 +245,7 @@ func TestCheckpointInsideABatch(t *testing.T) {
 		s, store := newSink(t), memstore.New()
 		fill(srv, s, 1, 10)
 		var first []int
-		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestCheckpointInsideABatch(t *testing.T) {
 func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
-		stop := start(t, srv.Client(), store, weir.Options{ReuseBuffers: true, Batch: 7}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), store, weir.Options{ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 7}}, func(ctx context.Context, b *weir.Batch) error {
 			if len(b.Records) > 3 {
 				if err := b.Checkpoint(ctx, b.Records[2]); err != nil {
 					return err
@@ -326,7 +326,7 @@ func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 func TestStopWithNilEndsRunWithoutError(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("k 1"))
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +355,7 @@ func TestStopDuringAStopIsStillReturned(t *testing.T) {
 
 func TestRunSaysThatAStreamDoesNotExist(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "nowhere", Logger: quiet})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"nowhere"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func TestAHandlerThatWillNotStopIsToldAfterTheTimeout(t *testing.T) {
 		srv.Put("s", "k", []byte("k 1"))
 		entered := make(chan struct{}, 1)
 		var cause error
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{StopTimeout: 20 * time.Second}, func(ctx context.Context, _ *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Timing: weir.Timing{StopTimeout: 20 * time.Second}}, func(ctx context.Context, _ *weir.Batch) error {
 			entered <- struct{}{}
 			<-ctx.Done()
 			cause = context.Cause(ctx)
@@ -398,7 +398,7 @@ func TestSeveralStreamsByNameAndARN(t *testing.T) {
 			srv.Put(name, "k", []byte(name))
 		}
 		seen := make(chan string, 10)
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Stream: "x", Streams: []string{srv.StreamARN("y"), "z", "x"}},
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"x", srv.StreamARN("y"), "z", "x"}},
 			func(_ context.Context, b *weir.Batch) error {
 				for _, r := range b.Records {
 					seen <- b.Stream + "=" + string(r.Data)
@@ -422,26 +422,30 @@ func TestSeveralStreamsByNameAndARN(t *testing.T) {
 
 func TestNewNamesEveryProblemAtOnce(t *testing.T) {
 	_, err := weir.New(nil, nil, weir.Options{
-		App: "no spaces", Streams: []string{"arn:aws:sqs:eu-west-1:123456789012:queue", "bad name"}, Batch: 20000,
-		IdleInterval: time.Millisecond, BeatInterval: time.Second, FailoverAfter: time.Second, Weight: -1, MaxLeases: -1,
-		StallAfter: time.Second, HandlerTimeout: -1,
+		App: "no spaces", Streams: []string{"arn:aws:sqs:eu-west-1:123456789012:queue", "bad name"}, Batching: weir.Batching{MaxRecords: 20000},
+		Polling: weir.Polling{IdleInterval: time.Millisecond}, Timing: weir.Timing{
+			HeartbeatInterval: time.Second,
+			FailoverAfter:     time.Second,
+			StallAfter:        time.Second,
+			HandlerTimeout:    -1,
+		}, Weight: -1, MaxLeases: -1,
 		Start: func() weir.Position { p, _ := shard.After("17"); return p }(),
 	})
 	for _, want := range []string{
-		"client is nil", "store is nil", "Options.App", "not the ARN of a stream", `stream name "bad name"`, "Options.Batch 20000",
-		"Options.IdleInterval", "Options.FailoverAfter", "Options.Weight", "Options.MaxLeases", "Options.Start",
-		"Options.StallAfter", "Options.HandlerTimeout",
+		"client is nil", "store is nil", "Options.App", "not the ARN of a stream", `stream name "bad name"`, "Options.Batching.MaxRecords 20000",
+		"Options.Polling.IdleInterval", "Options.Timing.FailoverAfter", "Options.Weight", "Options.MaxLeases", "Options.Start",
+		"Options.Timing.StallAfter", "Options.Timing.HandlerTimeout",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not mention %q: %v", want, err)
 		}
 	}
 	client := kinesis.New(kinesis.Options{Region: "eu-west-1", HTTPClient: http.DefaultClient})
-	if _, err := weir.New(client, memstore.New(), weir.Options{App: "a", Stream: "arn:aws:kinesis:us-east-1:123456789012:stream/s"}); err == nil ||
+	if _, err := weir.New(client, memstore.New(), weir.Options{App: "a", Streams: []string{"arn:aws:kinesis:us-east-1:123456789012:stream/s"}}); err == nil ||
 		!strings.Contains(err.Error(), "region us-east-1") {
 		t.Errorf("an ARN of another region: %v", err)
 	}
-	if _, err := weir.New(client, memstore.New(), weir.Options{App: "a"}); err == nil || !strings.Contains(err.Error(), "Options.Stream") {
+	if _, err := weir.New(client, memstore.New(), weir.Options{App: "a"}); err == nil || !strings.Contains(err.Error(), "Options.Streams") {
 		t.Errorf("no stream: %v", err)
 	}
 }

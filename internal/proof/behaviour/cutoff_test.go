@@ -30,7 +30,7 @@ func cutOff(t *testing.T, store lease.Store) (names []string) {
 // itself.
 func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	for _, shards := range []int{2, 5} {
-		for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 			bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
 				s, store := newSink(t), memstore.New()
 				var events told
@@ -42,7 +42,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 					return has["a"] >= shards/2 && has["b"] >= shards/2
 				})
 				a.down.Store(true)
-				if reading == weir.FanOut {
+				if reading == weir.ByFanOut {
 					time.Sleep(6 * time.Minute) // a subscription that is open already continues
 				}
 				fill(srv, s, 20, 5)
@@ -62,7 +62,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				// one that it gives up after StallAfter. It can therefore give up three leases for
 				// each of its shards except the last.
 				most := (shards + 1) / 2
-				if reading == weir.FanOut {
+				if reading == weir.ByFanOut {
 					most = 3*(most-1) + 1
 				}
 				if n := len(events.all()); n != before || n > most {

@@ -25,7 +25,7 @@ func TestATrialThatEndsInAPageHandsOverOneKeyAtATime(t *testing.T) {
 		}
 		store := memstore.New()
 		opts := weir.Options{
-			App: "app", Stream: "s", Worker: "one that dies", Logger: quiet, SuspectAfter: 1, Parallel: weir.Parallel{Keys: 2, Calls: 1},
+			App: "app", Streams: []string{"s"}, Worker: "one that dies", Logger: quiet, OnFailure: weir.FailurePolicy{SuspectAfter: 1}, Concurrency: weir.Concurrency{Keys: 2, MaxCalls: 1},
 		}
 		begun := make(chan struct{})
 		var once sync.Once

@@ -43,7 +43,7 @@ func (f *fleet) start(n int) {
 		name := fmt.Sprint("worker ", f.began)
 		f.mu.Unlock()
 		opts := f.opts
-		opts.App, opts.Stream, opts.Worker, opts.Logger = "app", "s", name, quiet
+		opts.App, opts.Streams, opts.Worker, opts.Logger = "app", []string{"s"}, name, quiet
 		opts.Events.Suspected = func(_ context.Context, e weir.Suspected) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 		after, kills := row.after, row.kills
 		bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 			box := &letterbox{}
-			f := newFleet(t, srv, weir.Options{SuspectAfter: after, GiveUp: weir.GiveUp{To: box}}, kills...)
+			f := newFleet(t, srv, weir.Options{OnFailure: weir.FailurePolicy{Destination: box, SuspectAfter: after}}, kills...)
 			f.anew = time.Minute
 			f.start(5)
 			time.Sleep(10 * time.Second)
@@ -198,7 +198,7 @@ func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
-		f := newFleet(t, srv, weir.Options{GiveUp: weir.GiveUp{To: box, Patience: -1}}, "bad")
+		f := newFleet(t, srv, weir.Options{OnFailure: weir.FailurePolicy{Destination: box, OutageGrace: -1}}, "bad")
 		f.anew = time.Second
 		f.slow = func(r weir.Record) time.Duration {
 			if strings.HasPrefix(string(r.Data), "slow") {
@@ -243,17 +243,17 @@ func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
-		f := newFleet(t, srv, weir.Options{GiveUp: weir.GiveUp{To: box}})
+		f := newFleet(t, srv, weir.Options{OnFailure: weir.FailurePolicy{Destination: box}})
 		f.anew = 2 * time.Second
 		began := time.Now()
 		f.kills = func(weir.Record) bool { return time.Since(began) < 10*time.Minute }
 		f.start(3)
 		names := putMany(srv, 200, nil)
-		time.Sleep(14 * time.Minute) // a letter may wait until GiveUp.Patience has passed
+		time.Sleep(14 * time.Minute) // a letter may wait until OnFailure.OutageGrace has passed
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		letters := box.data()
-		if len(letters) > 4*6 { // one letter per shard in each GiveUp.Patience, which is 2 minutes
+		if len(letters) > 4*6 { // one letter per shard in each OnFailure.OutageGrace, which is 2 minutes
 			t.Errorf("%d letters", len(letters))
 		}
 		for _, name := range names {

@@ -23,13 +23,13 @@ var readings = []struct {
 	packed bool
 }{
 	{"polling", weir.Options{}, false},
-	{"polling, parts of pages", weir.Options{Batch: 7}, false},
-	{"polling, aggregates", weir.Options{Batch: 7}, true},
-	{"fan-out", weir.Options{Reading: weir.FanOut}, false},
-	{"fan-out, aggregates", weir.Options{Reading: weir.FanOut, Batch: 7}, true},
-	{"reused buffers", weir.Options{ReuseBuffers: true, Batch: 7}, false},
-	{"reused buffers, aggregates", weir.Options{ReuseBuffers: true, Batch: 7}, true},
-	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.FanOut}, false},
+	{"polling, parts of pages", weir.Options{Batching: weir.Batching{MaxRecords: 7}}, false},
+	{"polling, aggregates", weir.Options{Batching: weir.Batching{MaxRecords: 7}}, true},
+	{"fan-out", weir.Options{Reading: weir.ByFanOut}, false},
+	{"fan-out, aggregates", weir.Options{Reading: weir.ByFanOut, Batching: weir.Batching{MaxRecords: 7}}, true},
+	{"reused buffers", weir.Options{ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 7}}, false},
+	{"reused buffers, aggregates", weir.Options{ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 7}}, true},
+	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.ByFanOut}, false},
 }
 
 // inEachReading runs f for each way of reading, with a stream of one shard that contains some
@@ -40,7 +40,7 @@ func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, o
 		t.Run(r.name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				opts := r.opts
-				opts.RetryMin, opts.RetryMax = 10*time.Millisecond, 10*time.Millisecond
+				opts.Retry.MinBackoff, opts.Retry.MaxBackoff = 10*time.Millisecond, 10*time.Millisecond
 				f(t, srv, opts, putSome(t, srv, r.packed))
 			})
 		})
@@ -273,7 +273,7 @@ func TestTheEndComesAgainWithoutWhatIsDone(t *testing.T) {
 		var got []string
 		var mu sync.Mutex
 		empty, over := 0, false
-		opts := weir.Options{Batch: 100, RetryMin: time.Millisecond, RetryMax: time.Millisecond}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 100}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -375,7 +375,7 @@ func TestACheckpointOfAnotherShardsRecordIsRefused(t *testing.T) {
 		var mu sync.Mutex
 		all := map[string][]weir.Record{}
 		got, between := map[string][]string{}, 0
-		opts := weir.Options{RetryMin: time.Second, RetryMax: time.Second}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 			mu.Lock()
 			defer mu.Unlock()

@@ -23,7 +23,7 @@ func denied(*kinesistest.Call) kinesistest.Fault {
 // the stream.
 func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("GetShardIterator", denied)
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 		}
 		var stops []func() error
 		for i := range 4 {
-			stops = append(stops, start(t, srv.Client(), store, weir.Options{Batch: 300, ReuseBuffers: i%2 == 0}, handle))
+			stops = append(stops, start(t, srv.Client(), store, weir.Options{Batching: weir.Batching{MaxRecords: 300}, ReuseBuffers: i%2 == 0}, handle))
 			time.Sleep(3 * time.Second)
 		}
 		for _, stop := range stops[:2] {
@@ -101,7 +101,7 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 			}
 			return s.handle(ctx, b)
 		}
-		stop := start(t, srv.Client(), store, weir.Options{Batch: 10}, slowly)
+		stop := start(t, srv.Client(), store, weir.Options{Batching: weir.Batching{MaxRecords: 10}}, slowly)
 		until(t, "a batch handled", time.Minute, func() bool { return s.missing() < 200 })
 		began := time.Now()
 		if err := stop(); err != nil {
@@ -136,7 +136,7 @@ func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 		var mu sync.Mutex
 		handled := map[string]int{}
 		hung := ""
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, MaxMemory: 16 << 20})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, MaxMemory: 16 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 func TestTheStatusSaysWhatFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("k 1"))
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, RetryMin: 10 * time.Second})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Retry: weir.Retry{MinBackoff: 10 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func TestASlowHookHoldsNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
 		var lost []weir.LeaseEnded
-		opts := weir.Options{App: "app", Stream: "s", Logger: quiet, Events: weir.Events{
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Events: weir.Events{
 			LeaseTaken: func(context.Context, weir.LeaseTaken) { time.Sleep(5 * time.Second) },
 			LeaseEnded: func(_ context.Context, e weir.LeaseEnded) { lost = append(lost, e) },
 		}}
@@ -94,7 +94,7 @@ func TestAHookThatNeverReturns(t *testing.T) {
 // Counts never decrease, neither while a stopping Run waits for a hook nor afterwards.
 func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		opts := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler), Events: weir.Events{
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.DiscardHandler), Events: weir.Events{
 			LeaseTaken: func(context.Context, weir.LeaseTaken) { panic("oh no") },
 			LeaseEnded: func(context.Context, weir.LeaseEnded) { time.Sleep(3 * time.Second) },
 		}}
@@ -130,7 +130,7 @@ func TestHooksThatPanicAndCallBack(t *testing.T) {
 		var c *weir.Consumer
 		called := map[string]int{}
 		logs := &logLines{}
-		opts := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(logs, nil)), Events: weir.Events{
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(logs, nil)), Events: weir.Events{
 			LeaseTaken: func(context.Context, weir.LeaseTaken) { panic("oh no") },
 			BatchHandled: func(ctx context.Context, e weir.BatchHandled) {
 				called[fmt.Sprint(ctx.Value(traceKey{}))] += len(c.Shards())

@@ -43,7 +43,7 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 		srv.Put("s", "jane@example.com", []byte("good"))
 		store := memstore.New()
 		var id atomic.Value
-		stop := start(t, srv.Client(), store, weir.Options{Batch: 2, RetryMax: 4 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 5, Patience: time.Minute}},
+		stop := start(t, srv.Client(), store, weir.Options{Batching: weir.Batching{MaxRecords: 2}, Retry: weir.Retry{MaxBackoff: 4 * time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 5, OutageGrace: time.Minute}},
 			func(_ context.Context, b *weir.Batch) error {
 				for _, r := range b.Records {
 					if string(r.Data) == "bad" {
@@ -67,7 +67,7 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 			return f.KeyHash == hash && f.Records == 1 && f.Attempts >= 4 && !f.Letters && f.GivenUp == 0 && tr.Why == "the database [31m is full" && tr.For >= 10*time.Second
 		})
 		see("the brake", 20*time.Second, func(tr lease.Trouble) bool {
-			return tr.Failing.Held == lease.HeldPatience && tr.Failing.Attempts > 5
+			return tr.Failing.Held == lease.HeldForOutage && tr.Failing.Attempts > 5
 		})
 		see("letters that fail", 40*time.Second, func(tr lease.Trouble) bool {
 			return tr.Failing.Letters && tr.Failing.Held == "" && tr.State == "letters cannot be put" && tr.Why == "no such bucket"
@@ -118,7 +118,7 @@ func TestRecordsGivenUpAreToldBesideOtherTroubles(t *testing.T) {
 		}
 		store := memstore.New()
 		failed := map[string]*int{first: new(int), second: new(int)}
-		stop := start(t, srv.Client(), store, weir.Options{GiveUp: weir.GiveUp{To: &letterbox{}, Attempts: 1, Patience: -1, PerMinute: -1}},
+		stop := start(t, srv.Client(), store, weir.Options{OnFailure: weir.FailurePolicy{Destination: &letterbox{}, MaxAttempts: 1, OutageGrace: -1, MaxPerMinute: -1}},
 			func(_ context.Context, b *weir.Batch) error {
 				n := failed[b.Shard]
 				switch {

@@ -26,7 +26,7 @@ func TestAFailureNamesItsRecords(t *testing.T) {
 		var told []weir.HandlerFailed
 		var log bytes.Buffer // the goroutine of the queue writes, one record at a time
 		opts := weir.Options{
-			App: "app", Stream: "s", Worker: "w", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			App: "app", Streams: []string{"s"}, Worker: "w", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Events: weir.Events{HandlerFailed: func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }},
 		}
 		var seen []weir.Record
@@ -93,7 +93,7 @@ func TestTheStackOfAPanicIsLoggedOnce(t *testing.T) {
 		var log bytes.Buffer
 		calls := 0
 		opts := weir.Options{
-			App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(&log, nil)), RetryMax: time.Second,
+			App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Retry: weir.Retry{MaxBackoff: time.Second},
 			Events: weir.Events{BatchBegins: func(context.Context, weir.BatchBegins) { panic("a hook's") }},
 		}
 		runUntilStopped(t, srv, opts, memstore.New(), func(_ *weir.Batch, stop func()) error {

@@ -25,7 +25,7 @@ func TestFanOutByAGivenARN(t *testing.T) {
 			s := newSink(t)
 			fill(srv, s, 20, 3)
 			stop := start(t, srv.Client(), memstore.New(), weir.Options{
-				Stream: stream, Reading: weir.FanOut, FanOutARNs: []string{arn}, RemoveFanOut: true,
+				Streams: []string{stream}, Reading: weir.ByFanOut, FanOutARNs: []string{arn}, RemoveFanOut: true,
 			}, s.handle)
 			until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 			if err := stop(); err != nil {
@@ -52,7 +52,7 @@ func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 		}
 		s := newSink(t)
 		fill(srv, s, 20, 3)
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Stream: srv.StreamARN("s"), Reading: weir.FanOut, FanOutARNs: []string{arn}}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: weir.ByFanOut, FanOutARNs: []string{arn}}, s.handle)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -72,7 +72,7 @@ func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
 		if foreign == theirs {
 			t.Fatalf("%s has another account", theirs)
 		}
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Stream: "s", Reading: weir.FanOut, FanOutARNs: []string{foreign}})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, Reading: weir.ByFanOut, FanOutARNs: []string{foreign}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,9 +96,9 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 		fill(srv, s, 20, 3)
 		var polled atomic.Bool
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{
-			Reading: weir.FanOut, FanOutARNs: []string{gone},
+			Reading: weir.ByFanOut, FanOutARNs: []string{gone},
 			Events: weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
-				polled.Store(e.Reading == weir.Polling && strings.Contains(e.Err.Error(), gone))
+				polled.Store(e.Reading == weir.ByPolling && strings.Contains(e.Err.Error(), gone))
 			}},
 		}, s.handle)
 		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
@@ -115,7 +115,7 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
-		opts := weir.Options{Reading: weir.FanOut, RemoveFanOut: true}
+		opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
 		first := start(t, srv.Client(), store, opts, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
@@ -152,7 +152,7 @@ func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
-		opts := weir.Options{Reading: weir.FanOut, RemoveFanOut: true}
+		opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
 		first := start(t, srv.Client(), store, opts, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
@@ -160,7 +160,7 @@ func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 		var second func() error
 		srv.Control("DeregisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault {
 			if second == nil {
-				second = start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
+				second = start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
 				time.Sleep(5 * time.Second) // it has found the consumer and subscribed
 			}
 			return kinesistest.Fault{}
@@ -188,7 +188,7 @@ func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		store := &silentAtTheEnd{Store: memstore.New()}
-		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut, RemoveFanOut: true}, s.handle)
+		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
 		store.over.Store(true)
@@ -224,16 +224,16 @@ func TestOptionsOfGivenConsumers(t *testing.T) {
 	const arn = "arn:aws:kinesis:us-east-1:123456789012:stream/s/consumer/c:17"
 	for want, opts := range map[string]weir.Options{
 		"Reading is not FanOut":                {FanOutARNs: []string{arn}},
-		"is not the ARN of a consumer":         {Reading: weir.FanOut, FanOutARNs: []string{"c"}},
-		"make the client with region":          {Reading: weir.FanOut, FanOutARNs: []string{strings.Replace(arn, "us-", "eu-", 1)}},
-		"not among those to read":              {Reading: weir.FanOut, FanOutARNs: []string{strings.Replace(arn, "/s/", "/other/", 1)}},
-		"which is not of the stream":           {Reading: weir.FanOut, Stream: "arn:aws:kinesis:us-east-1:210987654321:stream/s", FanOutARNs: []string{arn}},
-		"two consumers of stream s":            {Reading: weir.FanOut, FanOutARNs: []string{arn, arn + "8"}},
+		"is not the ARN of a consumer":         {Reading: weir.ByFanOut, FanOutARNs: []string{"c"}},
+		"make the client with region":          {Reading: weir.ByFanOut, FanOutARNs: []string{strings.Replace(arn, "us-", "eu-", 1)}},
+		"not among those to read":              {Reading: weir.ByFanOut, FanOutARNs: []string{strings.Replace(arn, "/s/", "/other/", 1)}},
+		"which is not of the stream":           {Reading: weir.ByFanOut, Streams: []string{"arn:aws:kinesis:us-east-1:210987654321:stream/s"}, FanOutARNs: []string{arn}},
+		"two consumers of stream s":            {Reading: weir.ByFanOut, FanOutARNs: []string{arn, arn + "8"}},
 		"Options.RemoveFanOut is set although": {RemoveFanOut: true},
 	} {
 		opts.App = "app"
-		if opts.Stream == "" {
-			opts.Stream = "s"
+		if len(opts.Streams) == 0 {
+			opts.Streams = []string{"s"}
 		}
 		if _, err := weir.New(client, memstore.New(), opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", opts.FanOutARNs, err, want)
@@ -241,10 +241,10 @@ func TestOptionsOfGivenConsumers(t *testing.T) {
 	}
 	for want, opts := range map[string]weir.ReaderOptions{
 		"is not FanOut":              {FanOutARN: arn},
-		"is not the ARN":             {Reading: weir.FanOut, FanOutARN: "c"},
-		"both set":                   {Reading: weir.FanOut, FanOutARN: arn, FanOutName: "c"},
-		"an existing consumer":       {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
-		"is not of the stream other": {Reading: weir.FanOut, FanOutARN: arn, Stream: "other"},
+		"is not the ARN":             {Reading: weir.ByFanOut, FanOutARN: "c"},
+		"both set":                   {Reading: weir.ByFanOut, FanOutARN: arn, FanOutName: "c"},
+		"an existing consumer":       {Reading: weir.ByFanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
+		"is not of the stream other": {Reading: weir.ByFanOut, FanOutARN: arn, Stream: "other"},
 	} {
 		if opts.Stream == "" {
 			opts.Stream = "s"
@@ -262,7 +262,7 @@ func TestReaderReadsByAGivenARN(t *testing.T) {
 		srv.Put("s", "k", []byte("x"))
 		foreign := strings.Replace(arn, "000000000000", "111111111111", 1)
 		for _, given := range []string{arn, foreign} {
-			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true, Reading: weir.FanOut, FanOutARN: given, Logger: quiet})
+			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true, Reading: weir.ByFanOut, FanOutARN: given, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

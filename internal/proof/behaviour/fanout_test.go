@@ -30,7 +30,7 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 				events := weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
 					t.Errorf("%s is read by %s: %v", e.Shard, e.Reading, e.Err)
 				}}
-				opts := weir.Options{Reading: weir.FanOut, Events: events}
+				opts := weir.Options{Reading: weir.ByFanOut, Events: events}
 				stops := []func() error{start(t, client, store, opts, d.sink.handle)}
 				for range 2 {
 					fill(srv, d.sink, 20, 3)
@@ -85,7 +85,7 @@ func TestFanOutFailover(t *testing.T) {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {
 			s, store := newSink(t), memstore.New()
 			first := &process{faultyStore: &faultyStore{Store: store}}
-			first.stop = start(t, srv.Client(), first, weir.Options{Reading: weir.FanOut}, func(ctx context.Context, b *weir.Batch) error {
+			first.stop = start(t, srv.Client(), first, weir.Options{Reading: weir.ByFanOut}, func(ctx context.Context, b *weir.Batch) error {
 				if first.crashed() {
 					<-ctx.Done()
 					return context.Cause(ctx)
@@ -96,7 +96,7 @@ func TestFanOutFailover(t *testing.T) {
 			until(t, "the first handled", 10*time.Second, func() bool { return s.missing() == 0 })
 			var gone sync.WaitGroup
 			first.crash(&gone)
-			stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
+			stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
 			fill(srv, s, 10, 1)
 			// 7 s of failover and 6 s of fan-out
 			took := until(t, "taken over", 13*time.Second, func() bool { return s.missing() == 0 })
@@ -104,7 +104,7 @@ func TestFanOutFailover(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			stop = start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
+			stop = start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
 			fill(srv, s, 10, 1)
 			took = until(t, "started again", 10*time.Second, func() bool { return s.missing() == 0 })
 			t.Logf("held %v: read %v after a restart", hold, took)
@@ -141,13 +141,13 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 					reading[e.Shard] = e.Reading
 				}}
 				s := newSink(t)
-				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.FanOut, FanOutName: "pushed", Events: events}, s.handle)
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, FanOutName: "pushed", Events: events}, s.handle)
 				fill(srv, s, 20, 5)
 				took := until(t, "polled", 10*time.Second, func() bool { return s.missing() == 0 })
 				t.Logf("polled after %v", took)
 				time.Sleep(10 * time.Minute)
 				mu.Lock()
-				if len(changes) != 3 || changes[0].Reading != weir.Polling || changes[0].Err == nil || !strings.Contains(changes[0].Err.Error(), code) {
+				if len(changes) != 3 || changes[0].Reading != weir.ByPolling || changes[0].Err == nil || !strings.Contains(changes[0].Err.Error(), code) {
 					t.Errorf("told %+v, want of 3 shards that they are polled", changes)
 				}
 				mu.Unlock()
@@ -162,7 +162,7 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 				})
 				t.Logf("back after %v", took)
 				for id, r := range reading {
-					if r != weir.FanOut {
+					if r != weir.ByFanOut {
 						t.Errorf("%s is read by %s", id, r)
 					}
 				}
@@ -189,7 +189,7 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		slow := true
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.FanOut, Batch: 100}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, Batching: weir.Batching{MaxRecords: 100}}, func(ctx context.Context, b *weir.Batch) error {
 			if slow && len(b.Records) > 0 {
 				slow = false
 				select {
@@ -221,7 +221,7 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "app", Stream: "s", Logger: quiet, Reading: weir.FanOut, HandlerTimeout: time.Minute,
+			App: "app", Streams: []string{"s"}, Logger: quiet, Reading: weir.ByFanOut, Timing: weir.Timing{HandlerTimeout: time.Minute},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -260,7 +260,7 @@ func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		fill(srv, s, 3, 3)
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Stream: srv.StreamARN("s"), Reading: weir.FanOut}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: weir.ByFanOut}, s.handle)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -276,18 +276,18 @@ func TestFanOutOptions(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
 	for want, opts := range map[string]weir.Options{
 		"Options.Reading 7 must be":  {Reading: 7},
-		"Options.FanOutName \"a b\"": {Reading: weir.FanOut, FanOutName: "a b"},
+		"Options.FanOutName \"a b\"": {Reading: weir.ByFanOut, FanOutName: "a b"},
 		"is set although":            {FanOutName: "billing"},
 	} {
-		opts.App, opts.Stream = "app", "s"
+		opts.App, opts.Streams = "app", []string{"s"}
 		if _, err := weir.New(client, memstore.New(), opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q", err, want)
 		}
 	}
-	if _, err := weir.New(client, memstore.New(), weir.Options{App: "app", Stream: "s", Reading: weir.FanOut}); err != nil {
+	if _, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Reading: weir.ByFanOut}); err != nil {
 		t.Error(err)
 	}
-	if got := weir.Polling.String() + " " + weir.FanOut.String() + " " + weir.Reading(3).String(); got != "polling fan-out Reading(3)" {
+	if got := weir.ByPolling.String() + " " + weir.ByFanOut.String() + " " + weir.Reading(3).String(); got != "polling fan-out Reading(3)" {
 		t.Errorf("they are called %s", got)
 	}
 }
@@ -306,7 +306,7 @@ func TestFanOutOfADeletedStream(t *testing.T) {
 				gone++
 			}
 		}}
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.FanOut, Events: events}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, Events: events}, s.handle)
 		fill(srv, s, 3, 3)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		srv.DeleteStream("s")

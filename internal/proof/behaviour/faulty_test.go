@@ -88,8 +88,8 @@ func over[T any](ctx context.Context, s *faultyStore, call func() (T, error)) (T
 	return v, err
 }
 
-func (s *faultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	return over(ctx, s, func() (lease.Orders, error) { return s.Store.Beat(ctx, app, r) })
+func (s *faultyStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	return over(ctx, s, func() (lease.Orders, error) { return s.Store.Heartbeat(ctx, app, r) })
 }
 
 func (s *faultyStore) View(ctx context.Context, app, since string) (lease.View, error) {

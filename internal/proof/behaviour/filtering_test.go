@@ -75,14 +75,14 @@ var filteredWays = map[string]func(t *testing.T, srv *kinesistest.Server, store 
 		return start(t, srv.Client(), store, opts, c.handle)
 	},
 	"keys side by side": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
-		opts.Parallel.Keys = 4
+		opts.Concurrency.Keys = 4
 		return start(t, srv.Client(), store, opts, c.handle)
 	},
 	"pulled": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
 		return startShards(t, srv, store, opts, weir.ShardHandlers{Pull: c.pull})
 	},
 	"by fan-out": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
-		opts.Reading = weir.FanOut
+		opts.Reading = weir.ByFanOut
 		return start(t, srv.Client(), store, opts, c.handle)
 	},
 }
@@ -128,7 +128,7 @@ func TestTheCheckpointPassesWhatIsDropped(t *testing.T) {
 			}
 		}
 		put(0, 50, func(int) bool { return false })
-		stop := begin(store, weir.Options{Batch: 10}, c)
+		stop := begin(store, weir.Options{Batching: weir.Batching{MaxRecords: 10}}, c)
 		check("nothing matches")
 		put(50, 150, func(i int) bool { return i%3 == 0 })
 		check("some match, not the last")
@@ -150,7 +150,7 @@ func TestAShardEndsThoughAllOfItIsDropped(t *testing.T) {
 		srv.Split("s", "shardId-000000000000")
 		srv.Put("s", "key", kept(30))
 		c := &collector{}
-		stop := begin(memstore.New(), weir.Options{Batch: 7}, c)
+		stop := begin(memstore.New(), weir.Options{Batching: weir.Batching{MaxRecords: 7}}, c)
 		time.Sleep(20 * time.Second)
 		if got := c.data(); len(got) != 1 || got[0] != string(kept(30)) || c.ends != 1 {
 			t.Errorf("handled %q, and %d ends", got, c.ends)
@@ -250,7 +250,7 @@ func TestWhatIsNotJSON(t *testing.T) {
 					put(srv)
 					store, got, box := memstore.New(), &collector{}, &letterbox{}
 					var told weir.Filtered
-					opts := weir.Options{Filter: weir.Filter{By: wanted, NotJSON: c.then}, GiveUp: weir.GiveUp{To: box}, Parallel: weir.Parallel{Keys: keys}}
+					opts := weir.Options{Filter: weir.Filter{By: wanted, NotJSON: c.then}, OnFailure: weir.FailurePolicy{Destination: box}, Concurrency: weir.Concurrency{Keys: keys}}
 					opts.Events.Filtered = func(_ context.Context, e weir.Filtered) {
 						told.Dropped += e.Dropped
 						told.NotJSON += e.NotJSON
@@ -294,7 +294,7 @@ func TestWhatFailsTheFilterIsTriedAgain(t *testing.T) {
 			srv.Put("s", "key", []byte("no JSON"))
 			srv.Put("s", "key", kept(2))
 			store, got := memstore.New(), &collector{}
-			w, stop, over := runs(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted, NotJSON: weir.FailNotJSON}, Parallel: weir.Parallel{Keys: keys}}, got.handle)
+			w, stop, over := runs(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted, NotJSON: weir.FailNotJSON}, Concurrency: weir.Concurrency{Keys: keys}}, got.handle)
 			time.Sleep(time.Minute)
 			if s := shardOf(t, w); s.Err == nil || !strings.Contains(s.Err.Error(), "not JSON") || s.Attempt < 3 {
 				t.Errorf("status %+v", s)
@@ -330,7 +330,7 @@ func TestAFilterThatPanicsLosesNothing(t *testing.T) {
 			}
 			return true, true
 		})
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Filter: weir.Filter{By: by}, GiveUp: weir.GiveUp{To: box, Attempts: 3, Patience: -1}}, got.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Filter: weir.Filter{By: by}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: -1}}, got.handle)
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -393,9 +393,9 @@ func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 
 func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		opts := weir.Options{GiveUp: weir.GiveUp{To: &letterbox{}}}
+		opts := weir.Options{OnFailure: weir.FailurePolicy{Destination: &letterbox{}}}
 		stop := startShards(t, srv, memstore.New(), opts, weir.ShardHandlers{Pull: new(collector).pull})
-		if err := stop(); err == nil || !strings.Contains(err.Error(), "leave Options.GiveUp out") {
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "leave Options.OnFailure out") {
 			t.Error(err)
 		}
 	})

@@ -21,7 +21,7 @@ func TestABadRecordIsFoundSoon(t *testing.T) {
 			srv.Put("s", "k", fmt.Append(nil, i))
 		}
 		box := &letterbox{}
-		opts := weir.Options{RetryMin: 100 * time.Millisecond, RetryMax: time.Hour, GiveUp: weir.GiveUp{To: box, Attempts: 3, Bisect: true, Patience: -1}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Hour}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, Bisect: true, OutageGrace: -1}}
 		var alone []time.Duration
 		bad := map[string]bool{"0": true, "300": true, "511": true}
 		single := map[string]time.Time{}
@@ -52,7 +52,7 @@ func TestABadRecordIsFoundSoon(t *testing.T) {
 		}
 		letters := box.letters()
 		took := letters[0].GivenUp.Sub(letters[0].FirstFailure)
-		if most := (halvings + 1 + 2) * opts.RetryMin; took > most {
+		if most := (halvings + 1 + 2) * opts.Retry.MinBackoff; took > most {
 			t.Errorf("the first was found and given up in %v, want %v at most", took, most)
 		}
 	})

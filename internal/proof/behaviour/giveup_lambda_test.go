@@ -67,7 +67,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 		if n == 0 {
 			return nil
 		}
-		return weir.TooOld(b.Records[0], n, nil)
+		return weir.RejectOld(b.Records[0], n, nil)
 	}
 	named := func(err func(b *weir.Batch) error) answer {
 		return func(b *weir.Batch) error {
@@ -84,78 +84,78 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			calls: "abc! abc! abc! abc! abc! …",
 		},
 		{
-			fact: "2 retries are 3 calls", policy: &weir.GiveUp{Attempts: 3}, batch: 3, answers: throws("b"),
+			fact: "2 retries are 3 calls", policy: &weir.FailurePolicy{MaxAttempts: 3}, batch: 3, answers: throws("b"),
 			calls: "abc! abc! abc! def", letters: "abc:3",
 			differs: "Attempts counts calls, as the letter does, not repeats",
 		},
 		{
-			fact: "a shrunken remainder has a budget of its own: of 4 calls the last record was seen in 5", policy: &weir.GiveUp{Attempts: 4}, batch: 3, answers: at("f"),
+			fact: "a shrunken remainder has a budget of its own: of 4 calls the last record was seen in 5", policy: &weir.FailurePolicy{MaxAttempts: 4}, batch: 3, answers: at("f"),
 			calls: "abc def! f! f! f!", letters: "f:4",
 			differs: "attempts belong to the record, so that Attempts is how often it was handed over, whatever was beside it",
 		},
 		{
-			fact: "a function that times out has used up an attempt", policy: &weir.GiveUp{Attempts: 3}, batch: 6, answers: func(*weir.Batch) error { return context.DeadlineExceeded },
+			fact: "a function that times out has used up an attempt", policy: &weir.FailurePolicy{MaxAttempts: 3}, batch: 6, answers: func(*weir.Batch) error { return context.DeadlineExceeded },
 			calls: "abcdef! abcdef! abcdef!", letters: "abcdef:3",
 		},
 		{
-			fact: "the age is that of each record, not of its batch", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 1, batch: 6, answers: throws("a"),
+			fact: "the age is that of each record, not of its batch", policy: &weir.FailurePolicy{MaxAge: time.Hour}, old: 1, batch: 6, answers: throws("a"),
 			calls: "abcdef! bcdef", letters: "a:1",
-			differs: "Lambda drops an old record without a try; weir gives up only what has failed, unless the handler says TooOld",
+			differs: "Lambda drops an old record without a try; weir gives up only what has failed, unless the handler says RejectOld",
 		},
 		{
-			fact: "what is too old is not handed over, and reported as called once", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 6, batch: 6, answers: throws(""),
+			fact: "what is too old is not handed over, and reported as called once", policy: &weir.FailurePolicy{MaxAge: time.Hour}, old: 6, batch: 6, answers: throws(""),
 			calls: "abcdef", letters: "",
 			differs: "after an outage, or a reset to yesterday, old records are handled; none becomes a letter untried",
 		},
 		{
-			fact: "a handler that leaves old records out: the age is that of each record", policy: &weir.GiveUp{}, old: 2, batch: 3, answers: leavesOld,
+			fact: "a handler that leaves old records out: the age is that of each record", policy: &weir.FailurePolicy{}, old: 2, batch: 3, answers: leavesOld,
 			calls: "abc! c def", letters: "ab:0",
 		},
 		{
-			fact: "a handler that leaves old records out: what is too old is not handed over", policy: &weir.GiveUp{}, old: 6, batch: 3, answers: leavesOld,
+			fact: "a handler that leaves old records out: what is too old is not handed over", policy: &weir.FailurePolicy{}, old: 6, batch: 3, answers: leavesOld,
 			calls: "abc! def!", letters: "abcdef:0",
 			differs: "Lambda reports one call, and so does the letter in its form",
 		},
 		// Bisecting.
 		{
-			fact: "a batch that failed becomes two, in order; the next has its size again", policy: &weir.GiveUp{Attempts: 1, Bisect: true}, batch: 4, answers: throws("b"),
+			fact: "a batch that failed becomes two, in order; the next has its size again", policy: &weir.FailurePolicy{MaxAttempts: 1, Bisect: true}, batch: 4, answers: throws("b"),
 			calls: "abcd! ab! a b! cd ef", letters: "b:1",
 		},
 		{
-			fact: "splitting uses up no attempts", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 4, answers: throws("c"),
+			fact: "splitting uses up no attempts", policy: &weir.FailurePolicy{MaxAttempts: 2, Bisect: true}, batch: 4, answers: throws("c"),
 			calls: "abcd! ab cd! c! c! d ef", letters: "c:2",
 		},
 		{
-			fact: "both parts may fail, each with attempts of its own", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 4, answers: throws("ad"),
+			fact: "both parts may fail, each with attempts of its own", policy: &weir.FailurePolicy{MaxAttempts: 2, Bisect: true}, batch: 4, answers: throws("ad"),
 			calls: "abcd! ab! a! a! b cd! c d! d! ef", letters: "a:2 d:2",
 		},
 		{
-			fact: "with a partial answer the split is where the answer says", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 6, answers: at("e"),
+			fact: "with a partial answer the split is where the answer says", policy: &weir.FailurePolicy{MaxAttempts: 2, Bisect: true}, batch: 6, answers: at("e"),
 			calls: "abcdef! ef! f", letters: "e:2",
 		},
 		{
-			fact: "a function that threw gives no partial answer: halves", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 6, answers: throws("e"),
+			fact: "a function that threw gives no partial answer: halves", policy: &weir.FailurePolicy{MaxAttempts: 2, Bisect: true}, batch: 6, answers: throws("e"),
 			calls: "abcdef! abc def! de! d e! e! f", letters: "e:2",
 		},
 		// Partial answers.
 		{
-			fact: "no failure: all of it succeeded", policy: &weir.GiveUp{Attempts: 1}, batch: 6, answers: throws(""),
+			fact: "no failure: all of it succeeded", policy: &weir.FailurePolicy{MaxAttempts: 1}, batch: 6, answers: throws(""),
 			calls: "abcdef",
 		},
 		{
-			fact: "one record: it and all after it are handed over again", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "one record: it and all after it are handed over again", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(b *weir.Batch) error { return weir.FailedAt(b.Records[2], errOnceMore) }),
 			calls:   "abcdef! cdef",
 		},
 		{
-			fact: "several: the lowest counts", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "several: the lowest counts", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(b *weir.Batch) error {
 				return errors.Join(weir.FailedAt(b.Records[4], errOnceMore), weir.FailedAt(b.Records[1], errOnceMore), weir.FailedAt(b.Records[3], errOnceMore))
 			}),
 			calls: "abcdef! bcdef",
 		},
 		{
-			fact: "several, and the lowest is not the one that can never succeed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "several, and the lowest is not the one that can never succeed", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(b *weir.Batch) error {
 				return errors.Join(weir.FailedAt(b.Records[4], weir.Reject(errOnceMore)), weir.FailedAt(b.Records[1], errOnceMore))
 			}),
@@ -163,7 +163,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			differs: "Lambda knows no rejects",
 		},
 		{
-			fact: "several, and the lowest can never succeed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "several, and the lowest can never succeed", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(b *weir.Batch) error {
 				return errors.Join(weir.FailedAt(b.Records[4], errOnceMore), fmt.Errorf("so: %w", weir.Reject(weir.FailedAt(b.Records[1], errOnceMore))))
 			}),
@@ -172,24 +172,24 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			differs: "Lambda knows no rejects",
 		},
 		{
-			fact: "an empty name: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "an empty name: all of it failed", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(*weir.Batch) error { return weir.FailedAt(weir.Record{}, errOnceMore) }),
 			calls:   "abcdef! abcdef",
 		},
 		{
-			fact: "a record that is not in the batch: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "a record that is not in the batch: all of it failed", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(b *weir.Batch) error {
 				return errors.Join(weir.FailedAt(weir.Record{SequenceNumber: "17"}, errOnceMore), weir.FailedAt(b.Records[3], errOnceMore))
 			}),
 			calls: "abcdef! abcdef",
 		},
 		{
-			fact: "an exception: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			fact: "an exception: all of it failed", policy: &weir.FailurePolicy{MaxAttempts: 9}, batch: 6,
 			answers: named(func(*weir.Batch) error { panic("exception") }),
 			calls:   "abcdef! abcdef",
 		},
 		{
-			fact: "given up after partial answers that say where", policy: &weir.GiveUp{Attempts: 2}, batch: 6, answers: at("bd"),
+			fact: "given up after partial answers that say where", policy: &weir.FailurePolicy{MaxAttempts: 2}, batch: 6, answers: at("bd"),
 			calls: "abcdef! bcdef! cdef! def! ef", letters: "b:2 d:2",
 			differs: "Lambda gives up all that is left of the batch; weir what was named",
 		},
@@ -202,7 +202,7 @@ type answer func(b *weir.Batch) error
 
 type lambdaRow struct {
 	fact    string
-	policy  *weir.GiveUp
+	policy  *weir.FailurePolicy
 	old     int // records that are older than any age limit
 	batch   int
 	answers answer
@@ -224,10 +224,10 @@ func (row lambdaRow) check(t *testing.T) {
 		}
 		put("abcdef"[row.old:])
 		box := &letterbox{}
-		opts := weir.Options{Batch: row.batch, RetryMin: time.Second, RetryMax: time.Second}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: row.batch}, Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}
 		if row.policy != nil {
-			opts.GiveUp = *row.policy
-			opts.GiveUp.To, opts.GiveUp.Patience, opts.GiveUp.PerMinute = box, -1, -1
+			opts.OnFailure = *row.policy
+			opts.OnFailure.Destination, opts.OnFailure.OutageGrace, opts.OnFailure.MaxPerMinute = box, -1, -1
 		}
 		var calls []string
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) (err error) {
@@ -274,7 +274,7 @@ func TestReadsThatFailAreNoAttempts(t *testing.T) {
 		})
 		box := &letterbox{}
 		var got []string
-		opts := weir.Options{GiveUp: weir.GiveUp{To: box, Attempts: 1, MaxAge: time.Second, Patience: -1}}
+		opts := weir.Options{OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, MaxAge: time.Second, OutageGrace: -1}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			if b.Attempt != 1 {
 				t.Errorf("attempt %d", b.Attempt)
@@ -302,7 +302,7 @@ func TestBisectingTakesALogarithmOfCalls(t *testing.T) {
 		}
 		box := &letterbox{}
 		handled, failed, handedOver := 0, 0, 0
-		opts := weir.Options{Batch: records, RetryMin: time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 3, Bisect: true, Patience: -1}}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: records}, Retry: weir.Retry{MinBackoff: time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, Bisect: true, OutageGrace: -1}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			handedOver += len(b.Records)
 			if slices.ContainsFunc(b.Records, func(r weir.Record) bool { return string(r.Data) == fmt.Sprint(bad) }) {

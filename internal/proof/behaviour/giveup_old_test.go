@@ -36,8 +36,8 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 					return nil
 				}}
 				failures := 0
-				opts := weir.Options{Batch: 20, Parallel: weir.Parallel{Keys: keys}, RetryMin: time.Second, RetryMax: time.Second,
-					GiveUp: weir.GiveUp{To: box, Attempts: 1, PerMinute: 1, Patience: -1}}
+				opts := weir.Options{Batching: weir.Batching{MaxRecords: 20}, Concurrency: weir.Concurrency{Keys: keys}, Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second},
+					OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, MaxPerMinute: 1, OutageGrace: -1}}
 				opts.Events.HandlerFailed = func(context.Context, weir.HandlerFailed) { failures++ }
 				got := make(chan string, 1000)
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
@@ -46,7 +46,7 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 						n++
 					}
 					if n > 0 {
-						return fmt.Errorf("wrapped: %w", weir.TooOld(b.Records[0], n, errors.New("too old")))
+						return fmt.Errorf("wrapped: %w", weir.RejectOld(b.Records[0], n, errors.New("too old")))
 					}
 					for _, r := range b.Records {
 						if string(r.Data) == "bad" {
@@ -96,8 +96,8 @@ func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 			srv.Put("s", "new", fmt.Appendf(nil, "new %d", i))
 		}
 		box := &letterbox{}
-		opts := weir.Options{App: "app", Stream: "s", Logger: quiet, Batch: 10, Parallel: weir.Parallel{Keys: 2}, RetryMin: time.Second, RetryMax: time.Second,
-			GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1}}
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Batching: weir.Batching{MaxRecords: 10}, Concurrency: weir.Concurrency{Keys: 2}, Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second},
+			OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1}}
 		var mu sync.Mutex // guards handled and records
 		var handled []string
 		records := 0
@@ -124,7 +124,7 @@ func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 			for i, r := range b.Records {
 				switch {
 				case b.Records[0].PartitionKey == "old" && i == 5:
-					return weir.TooOld(r, 5, nil)
+					return weir.RejectOld(r, 5, nil)
 				case string(r.Data) == "new 3":
 					return weir.FailedAt(r, errOnceMore)
 				}
@@ -169,11 +169,11 @@ func TestARecordThatGotTooOldTellsOfItsFailures(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("bad"))
 		box := &letterbox{}
-		opts := weir.Options{RetryMin: 10 * time.Second, RetryMax: 10 * time.Second, GiveUp: weir.GiveUp{To: box}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 10 * time.Second, MaxBackoff: 10 * time.Second}, OnFailure: weir.FailurePolicy{Destination: box}}
 		began := time.Now()
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			if time.Since(began) > 25*time.Second {
-				return weir.TooOld(b.Records[0], 99, nil)
+				return weir.RejectOld(b.Records[0], 99, nil)
 			}
 			return errOnceMore
 		})
@@ -197,9 +197,9 @@ func TestNothingIsLeftOutWithoutAPlaceForLetters(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("old"))
 		var calls []string
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{RetryMin: time.Second, RetryMax: time.Second}, func(_ context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}, func(_ context.Context, b *weir.Batch) error {
 			calls = append(calls, string(b.Records[0].Data))
-			return weir.TooOld(b.Records[0], 1, nil)
+			return weir.RejectOld(b.Records[0], 1, nil)
 		})
 		time.Sleep(10 * time.Second)
 		if err := stop(); err != nil {

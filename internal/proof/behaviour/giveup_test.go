@@ -72,11 +72,11 @@ func (h *taster) tastes(r weir.Record) error {
 // ways contains the ways in which a handler may fail at a record, with a policy that finds the
 // record.
 var ways = map[string]struct {
-	policy weir.GiveUp
+	policy weir.FailurePolicy
 	reason deadletter.Reason
 	handle func(h *taster) weir.HandlerFunc
 }{
-	"a function of single records": {weir.GiveUp{Attempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
+	"a function of single records": {weir.FailurePolicy{MaxAttempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
 		return weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			err := h.tastes(r)
 			if err == nil {
@@ -85,7 +85,7 @@ var ways = map[string]struct {
 			return err
 		}).Handle
 	}},
-	"a function of single records that panics": {weir.GiveUp{Attempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
+	"a function of single records that panics": {weir.FailurePolicy{MaxAttempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
 		return weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			if err := h.tastes(r); err != nil {
 				panic(err)
@@ -94,7 +94,7 @@ var ways = map[string]struct {
 			return nil
 		}).Handle
 	}},
-	"the record is named": {weir.GiveUp{Attempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
+	"the record is named": {weir.FailurePolicy{MaxAttempts: 3}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
 		return func(_ context.Context, b *weir.Batch) error {
 			for _, r := range b.Records {
 				if err := h.tastes(r); err != nil {
@@ -105,7 +105,7 @@ var ways = map[string]struct {
 			return nil
 		}
 	}},
-	"all before it is done": {weir.GiveUp{Attempts: 3, Bisect: true}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
+	"all before it is done": {weir.FailurePolicy{MaxAttempts: 3, Bisect: true}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
 		return func(_ context.Context, b *weir.Batch) error {
 			for _, r := range b.Records {
 				if err := h.tastes(r); err != nil {
@@ -119,7 +119,7 @@ var ways = map[string]struct {
 			return nil
 		}
 	}},
-	"all or nothing": {weir.GiveUp{Attempts: 3, Bisect: true}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
+	"all or nothing": {weir.FailurePolicy{MaxAttempts: 3, Bisect: true}, deadletter.Attempts, func(h *taster) weir.HandlerFunc {
 		return func(_ context.Context, b *weir.Batch) error {
 			for _, r := range b.Records {
 				if h.bad[string(r.Data)] {
@@ -133,7 +133,7 @@ var ways = map[string]struct {
 			return nil
 		}
 	}},
-	"rejected by name": {weir.GiveUp{}, deadletter.Rejected, func(h *taster) weir.HandlerFunc {
+	"rejected by name": {weir.FailurePolicy{}, deadletter.Rejected, func(h *taster) weir.HandlerFunc {
 		return func(_ context.Context, b *weir.Batch) error {
 			for _, r := range b.Records {
 				if err := h.tastes(r); err != nil {
@@ -144,7 +144,7 @@ var ways = map[string]struct {
 			return nil
 		}
 	}},
-	"rejected as a whole": {weir.GiveUp{}, deadletter.Rejected, func(h *taster) weir.HandlerFunc {
+	"rejected as a whole": {weir.FailurePolicy{}, deadletter.Rejected, func(h *taster) weir.HandlerFunc {
 		return func(_ context.Context, b *weir.Batch) error {
 			for _, r := range b.Records {
 				if err := h.tastes(r); err != nil {
@@ -175,8 +175,8 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 					}
 				}
 				box := &letterbox{}
-				opts.GiveUp = way.policy
-				opts.GiveUp.To, opts.GiveUp.Patience, opts.GiveUp.PerMinute = box, -1, -1
+				opts.OnFailure = way.policy
+				opts.OnFailure.Destination, opts.OnFailure.OutageGrace, opts.OnFailure.MaxPerMinute = box, -1, -1
 				var given []weir.GivenUp
 				opts.Events.GivenUp = func(_ context.Context, e weir.GivenUp) { given = append(given, e) }
 				store := memstore.New()
@@ -191,7 +191,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 				if got := box.data(); !slices.Equal(got, bad) {
 					t.Errorf("letters of %q, want %q", got, bad)
 				}
-				attempts := way.policy.Attempts
+				attempts := way.policy.MaxAttempts
 				for i, l := range box.letters() {
 					if attempts == 0 {
 						attempts = l.Attempts
@@ -207,9 +207,9 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 						t.Errorf("told of %+v, with the letter %+v", e, l)
 					}
 				}
-				if way.policy.Attempts > 0 && name != "all before it is done" { // in that case it fails there first, together with others
+				if way.policy.MaxAttempts > 0 && name != "all before it is done" { // in that case it fails there first, together with others
 					for record, n := range h.calls {
-						if n != way.policy.Attempts {
+						if n != way.policy.MaxAttempts {
 							t.Errorf("%q failed %d times", record, n)
 						}
 					}
@@ -232,7 +232,7 @@ func TestABatchThatFailsAsOneIsGivenUpAsOne(t *testing.T) {
 		names := putSome(t, srv, false)
 		box := &letterbox{}
 		var got []string
-		opts := weir.Options{Batch: 10, RetryMin: 10 * time.Millisecond, RetryMax: 10 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 3, Patience: -1}}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 10}, Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 10 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: -1}}
 		var attempts []int
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			if string(b.Records[0].Data) == names[10] {
@@ -280,7 +280,7 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 		put := time.Now()
 		box := &letterbox{}
 		h := &taster{bad: map[string]bool{names[4]: true, late: true}, calls: map[string]int{}}
-		opts := weir.Options{RetryMin: time.Second, RetryMax: time.Second, GiveUp: weir.GiveUp{To: box, MaxAge: 10 * time.Minute, Patience: -1}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAge: 10 * time.Minute, OutageGrace: -1}}
 		stop := start(t, srv.Client(), memstore.New(), opts, ways["a function of single records"].handle(h))
 		time.Sleep(time.Hour)
 		if err := stop(); err != nil {
@@ -300,8 +300,8 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 }
 
 // While no other record succeeds, a failing record is not dead-lettered before the time
-// GiveUp.Patience has passed. The delay is reported once. If another record succeeds, the failing
-// record is dead-lettered immediately.
+// OnFailure.OutageGrace has passed. The delay is reported once. If another record succeeds, the
+// failing record is dead-lettered immediately.
 func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -310,7 +310,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 			var first time.Time
 			held := 0
 			opts := weir.Options{
-				RetryMin: 100 * time.Millisecond, RetryMax: time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3, Patience: 5 * time.Minute},
+				Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: 5 * time.Minute},
 				Events: weir.Events{GiveUpHeld: func(_ context.Context, e weir.GiveUpHeld) {
 					held++
 					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "nothing else") {
@@ -369,7 +369,7 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 			box := &letterbox{}
 			names := map[string]bool{}
 			began := time.Now()
-			opts := weir.Options{RetryMin: 100 * time.Millisecond, RetryMax: 200 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 3, MaxAge: time.Minute}}
+			opts := weir.Options{Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, MaxAge: time.Minute}}
 			away := func() bool { d := time.Since(began); return d >= time.Minute && d < time.Minute+row.away }
 			handled := map[string]bool{}
 			var mu sync.Mutex
@@ -420,7 +420,7 @@ func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 		failed := false
 		var mu sync.Mutex
 		handled := map[string]bool{}
-		opts := weir.Options{RetryMin: 5 * time.Second, RetryMax: 5 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 5 * time.Second, MaxBackoff: 5 * time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3}}
 		stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -461,7 +461,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 		}
 		box := &letterbox{}
 		held := map[string]int{}
-		opts := weir.Options{RetryMin: 10 * time.Millisecond, RetryMax: 100 * time.Millisecond, GiveUp: weir.GiveUp{To: box, PerMinute: 10}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxPerMinute: 10}}
 		opts.Events.GiveUpHeld = func(_ context.Context, e weir.GiveUpHeld) {
 			held[e.Why]++
 		}
@@ -495,9 +495,9 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		}}
 		h := &taster{bad: map[string]bool{names[5]: true}, calls: map[string]int{}}
 		var failed []weir.LettersFailed
-		opts := weir.Options{RetryMin: time.Minute, RetryMax: time.Minute, GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Minute, MaxBackoff: time.Minute}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1}}
 		opts.Events.LettersFailed = func(_ context.Context, e weir.LettersFailed) { failed = append(failed, e) }
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, RetryMin: opts.RetryMin, RetryMax: opts.RetryMax, GiveUp: opts.GiveUp, Events: opts.Events})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Retry: weir.Retry{MinBackoff: opts.Retry.MinBackoff, MaxBackoff: opts.Retry.MaxBackoff}, OnFailure: opts.OnFailure, Events: opts.Events})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -520,10 +520,10 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		if want := slices.Delete(slices.Clone(names), 5, 6); !slices.Equal(h.got, want) || !slices.Equal(box.data(), names[5:6]) || h.calls[names[5]] != 1 {
 			t.Errorf("handled %q, letters of %q, %d calls", h.got, box.data(), h.calls[names[5]])
 		}
-		if len(failed) != 4 || failed[3].Attempt != 4 || failed[0].Records != 1 || !strings.Contains(failed[1].Err.Error(), "GiveUp.To panicked: a bug") {
+		if len(failed) != 4 || failed[3].Attempt != 4 || failed[0].Records != 1 || !strings.Contains(failed[1].Err.Error(), "OnFailure.Destination panicked: a bug") {
 			t.Errorf("told of %+v", failed)
 		}
-		if n := c.Counts(); n.RecordsGivenUp != 1 || n.LettersFailed != 4 || n.RecordsHandled != uint64(len(names)-1) || n.HandlerFailures != 1 {
+		if n := c.Counts(); n.RecordsDeadLettered != 1 || n.DeadLettersFailed != 4 || n.RecordsHandled != uint64(len(names)-1) || n.HandlerFailures != 1 {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -537,15 +537,15 @@ func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 		store := memstore.New()
 		ctx, cancel := context.WithCancel(t.Context())
 		box := &letterbox{}
-		policy := weir.GiveUp{Attempts: 1, Patience: -1}
-		policy.To = deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
+		policy := weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1}
+		policy.Destination = deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 			if err := box.Put(ctx, letters); err != nil {
 				return err
 			}
 			cancel()
 			return errors.New("nobody heard that it is durable")
 		})
-		opts := weir.Options{App: "app", Stream: "s", Logger: quiet, RetryMin: time.Second, GiveUp: policy}
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Retry: weir.Retry{MinBackoff: time.Second}, OnFailure: policy}
 		c, err := weir.New(srv.Client(), store, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -554,7 +554,7 @@ func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 		if err := c.Run(ctx, ways["a function of single records"].handle(h)); err != nil {
 			t.Error(err)
 		}
-		opts.GiveUp.To = box
+		opts.OnFailure.Destination = box
 		stop := start(t, srv.Client(), store, opts, ways["a function of single records"].handle(h))
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
@@ -578,7 +578,7 @@ func TestAShardEndsAfterItsLetters(t *testing.T) {
 		srv.Put("s", "of a child", []byte("of a child"))
 		box := &letterbox{}
 		ends, got := 0, []string{}
-		opts := weir.Options{RetryMin: 10 * time.Millisecond, RetryMax: 10 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 2, Patience: -1}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 10 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 2, OutageGrace: -1}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			if b.Shard != "shardId-000000000000" {
 				if len(b.Records) > 0 {
@@ -618,7 +618,7 @@ func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 		names := putSome(t, srv, false)
 		box := &letterbox{}
 		var failures []error
-		opts := weir.Options{Batch: 10, RetryMin: 10 * time.Millisecond, RetryMax: 10 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1, Bisect: true}}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 10}, Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 10 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1, Bisect: true}}
 		opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { failures = append(failures, e.Err) }
 		var first weir.Record
 		var got []string
@@ -654,7 +654,7 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 			srv.Put("s", fmt.Sprint("key ", i), []byte("bad"))
 		}
 		var store lease.Store = memstore.New()
-		opts := weir.Options{GiveUp: weir.GiveUp{Attempts: 1, Patience: -1, To: deadletter.Func(func(ctx context.Context, _ []deadletter.Letter) error {
+		opts := weir.Options{OnFailure: weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1, Destination: deadletter.Func(func(ctx context.Context, _ []deadletter.Letter) error {
 			<-ctx.Done() // until the term has ended
 			return context.Cause(ctx)
 		})}}
@@ -663,7 +663,7 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 		stopA := start(t, srv.Client(), store, opts, fail)
 		time.Sleep(time.Minute)
 		box := &letterbox{}
-		opts.Worker, opts.GiveUp.To, opts.HandoffTimeout = "b", box, 10*time.Second
+		opts.Worker, opts.OnFailure.Destination, opts.Timing.HandoffTimeout = "b", box, 10*time.Second
 		stopB := start(t, srv.Client(), store, opts, fail)
 		time.Sleep(2 * time.Minute)
 		if len(box.letters()) == 0 {
@@ -685,7 +685,7 @@ func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 		putSome(t, srv, false)
 		box := &letterbox{}
 		var calls []string
-		opts := weir.Options{RetryMin: 10 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1, Bisect: true}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 10 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1, Bisect: true}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			calls = append(calls, fmt.Sprintf("%d records, attempt %d", len(b.Records), b.Attempt))
 			switch len(calls) {
@@ -720,7 +720,7 @@ func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
 		}
 		box, ends := &letterbox{}, 0
 		var first time.Time
-		opts := weir.Options{RetryMin: 100 * time.Millisecond, RetryMax: time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
+		opts := weir.Options{Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 			if b.Shard != bad {
 				ends++

@@ -13,7 +13,7 @@ import (
 
 // A shard that expired before it was read is reported as lost, and its children are read.
 func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
@@ -46,13 +46,13 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 // A worker that finds that its shards have expired has just listed the stream. The child of these
 // shards is read without waiting for the leader's next listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
 				s := &seen{data: map[string]int{}}
 				// For a stream given by name, fan-out would query the ARN.
-				opts := weir.Options{Stream: srv.StreamARN("s"), Reading: reading}
+				opts := weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: reading}
 				stop := start(t, srv.Client(), store, opts, s.handle)
 				time.Sleep(10 * time.Second)
 				if err := stop(); err != nil {
@@ -112,7 +112,7 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 // If a stream is deleted while workers run, this is logged once, and not by each shard at each
 // attempt.
 func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 				s := &seen{data: map[string]int{}}

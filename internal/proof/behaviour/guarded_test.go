@@ -44,9 +44,9 @@ func (s *spied) Abilities() lease.Abilities {
 	return s.to.Abilities()
 }
 
-func (s *spied) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *spied) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	s.before("Beat")
-	return s.to.Beat(ctx, app, r)
+	return s.to.Heartbeat(ctx, app, r)
 }
 
 func (s *spied) View(ctx context.Context, app, since string) (lease.View, error) {
@@ -116,7 +116,7 @@ func callSite() string {
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
 	store, db := memstore.New(), newDatabase()
-	opts := weir.Options{Reading: weir.FanOut, RemoveFanOut: true}
+	opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
 	put(srv, 1, 5)
 	stop := startShards(t, srv, store, opts, db.handlers())
 	time.Sleep(5 * time.Second)
@@ -133,7 +133,7 @@ func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(met
 	if !slices.Equal(db.effects, numbers(20)) {
 		t.Fatalf("before the sink is set back it has %v", db.effects)
 	}
-	opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+	opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 	c, err := weir.New(srv.Client(), &spied{store, call}, opts)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(met
 	time.Sleep(3 * time.Minute)
 	stopHelp := func() error { return nil }
 	if helped {
-		stopHelp = startShards(t, srv, store, weir.Options{Reading: weir.FanOut}, backup.handlers())
+		stopHelp = startShards(t, srv, store, weir.Options{Reading: weir.ByFanOut}, backup.handlers())
 		time.Sleep(3 * time.Minute)
 	}
 	backup.mu.Lock()

@@ -65,7 +65,7 @@ type spiedLetters struct {
 }
 
 func (l spiedLetters) Put(_ context.Context, letters []deadletter.Letter) error {
-	l.before("GiveUp.To.Put")
+	l.before("OnFailure.Destination.Put")
 	for _, letter := range letters {
 		l.note(string(letter.Data))
 	}
@@ -110,9 +110,9 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 		got[data] = true
 	}
 	opts := weir.Options{
-		App: "app", RetryMax: time.Second, Events: spiedEvents(do), Filter: weir.Filter{By: spiedFilter{do}},
+		App: "app", Retry: weir.Retry{MaxBackoff: time.Second}, Events: spiedEvents(do), Filter: weir.Filter{By: spiedFilter{do}},
 		Logger: slog.New(spiedLog{do, slog.NewTextHandler(io.Discard, nil)}),
-		StreamsFunc: func(context.Context) ([]string, error) {
+		DiscoverStreams: func(context.Context) ([]string, error) {
 			do("StreamsFunc")
 			return []string{"s"}, nil
 		},
@@ -121,7 +121,7 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 		return func(_ context.Context, b *weir.Batch) error {
 			do(name)
 			for _, r := range b.Records {
-				if string(r.Data) == "bad" && opts.GiveUp.To != nil {
+				if string(r.Data) == "bad" && opts.OnFailure.Destination != nil {
 					return weir.FailedAt(r, weir.Reject(errBad))
 				}
 				note(string(r.Data))
@@ -140,7 +140,7 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 	}}
 	switch way {
 	case "Run":
-		opts.GiveUp = weir.GiveUp{To: spiedLetters{do, note}}
+		opts.OnFailure = weir.FailurePolicy{Destination: spiedLetters{do, note}}
 	case "Open":
 		shards.Open = func(context.Context, weir.Term) (weir.ShardHandler, error) {
 			do("ShardHandlers.Open")

@@ -20,7 +20,7 @@ import (
 // FuzzHealth sends any request that net/http accepts to the health checks. For each status there is
 // one fixed answer, so the answer contains nothing from the request.
 func FuzzHealth(f *testing.F) {
-	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func FuzzHealth(f *testing.F) {
 			local.IP = net.IPv4(127, 0, 0, 1)
 		}
 		w := httptest.NewRecorder()
-		c.Health().ServeHTTP(w, req.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local))))
+		c.HealthHandler().ServeHTTP(w, req.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local))))
 		want, documented := answers[w.Code]
 		if w.Code < 400 || w.Code == http.StatusServiceUnavailable {
 			if base := path.Base(req.URL.Path); (base == "livez") != (w.Code == http.StatusOK) || base != "livez" && base != "readyz" {

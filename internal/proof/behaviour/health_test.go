@@ -26,22 +26,22 @@ type stuckStore struct {
 	hang atomic.Pointer[chan struct{}]
 }
 
-func (s *stuckStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *stuckStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if hang := s.hang.Load(); hang != nil {
 		<-*hang
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func TestHealth(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := &faultyStore{Store: memstore.New()}
 		stuck := &stuckStore{Store: store}
-		c, err := weir.New(srv.Client(), stuck, weir.Options{App: "app", Stream: "s", Logger: quiet, StopTimeout: 20 * time.Second})
+		c, err := weir.New(srv.Client(), stuck, weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{StopTimeout: 20 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		health := c.Health()
+		health := c.HealthHandler()
 		check := func(when, live, ready string) {
 			t.Helper()
 			for path, want := range map[string]string{"/livez": live, "/weir/readyz": ready} {
@@ -108,7 +108,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestHealthIsForReading(t *testing.T) {
-	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestHealthIsForReading(t *testing.T) {
 		{http.MethodGet, "/livez/../secrets", 404, true},
 	} {
 		w := httptest.NewRecorder()
-		c.Health().ServeHTTP(w, httptest.NewRequest(q.method, q.path, nil))
+		c.HealthHandler().ServeHTTP(w, httptest.NewRequest(q.method, q.path, nil))
 		if w.Code != q.want || (w.Body.Len() > 0) != q.body || (q.want == 405) != (w.Header().Get("Allow") != "") {
 			t.Errorf("%s %s: %d %q", q.method, q.path, w.Code, w.Body)
 		}
@@ -135,7 +135,7 @@ func TestHealthIsForReading(t *testing.T) {
 
 // On a loopback address, the health check accepts only host names that no third party can own.
 func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
-	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 					req = req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, q.local))
 				}
 				w := httptest.NewRecorder()
-				c.Health().ServeHTTP(w, req)
+				c.HealthHandler().ServeHTTP(w, req)
 				if w.Code != want {
 					t.Errorf("%q at %v: %d %s, want %d", host, q.local, w.Code, w.Body, want)
 				}
@@ -178,11 +178,11 @@ func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 
 // net/http passes the local address of the connection to the handler.
 func TestHealthBehindAServerRefusesNames(t *testing.T) {
-	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(c.Health())
+	server := httptest.NewServer(c.HealthHandler())
 	defer server.Close()
 	for host, want := range map[string]int{"": http.StatusOK, "localhost": http.StatusOK, "rebound.example": http.StatusForbidden} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/livez", nil)

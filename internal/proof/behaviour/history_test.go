@@ -46,8 +46,8 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 			}
 			return nil
 		}
-		stop := start(t, srv.Client(), store, weir.Options{Worker: "one", Batch: 1}, slow)
-		stopTwo := start(t, srv.Client(), store, weir.Options{Worker: "two", Batch: 1}, slow)
+		stop := start(t, srv.Client(), store, weir.Options{Worker: "one", Batching: weir.Batching{MaxRecords: 1}}, slow)
+		stopTwo := start(t, srv.Client(), store, weir.Options{Worker: "two", Batching: weir.Batching{MaxRecords: 1}}, slow)
 		for range 10 * 60 / 2 { // twice as many as the handler of one shard can handle; all have one key
 			srv.Put("s", "key", []byte("x"))
 			time.Sleep(2 * time.Second)
@@ -105,14 +105,14 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 		least, most        int              // per minute; the first and last minutes are incomplete
 		marks              history.Marks
 	}{
-		{"no read", "GetRecords", throttled, weir.Polling, func(int) bool { return false }, 0, 0, 0},
-		{"one read in twenty", "GetRecords", throttled, weir.Polling, func(n int) bool { return n%20 == 0 }, 2, 10, 0},
-		{"every other read", "GetRecords", throttled, weir.Polling, func(n int) bool { return n%2 == 0 }, 15, 60, 0},
-		{"all reads", "GetRecords", throttled, weir.Polling, func(int) bool { return true }, 80, 100, 0},
-		{"all iterators", "GetShardIterator", "LimitExceededException", weir.Polling, func(int) bool { return true }, 80, 100, 0},
-		{"reads that fail otherwise", "GetRecords", "InternalFailure", weir.Polling, func(int) bool { return true }, 0, 0, history.Unread},
-		{"no subscription", "SubscribeToShard", "LimitExceededException", weir.FanOut, func(int) bool { return false }, 0, 0, 0},
-		{"while one is in the way", "SubscribeToShard", "ResourceInUseException", weir.FanOut, func(n int) bool { return n < 3 }, 0, 0, 0},
+		{"no read", "GetRecords", throttled, weir.ByPolling, func(int) bool { return false }, 0, 0, 0},
+		{"one read in twenty", "GetRecords", throttled, weir.ByPolling, func(n int) bool { return n%20 == 0 }, 2, 10, 0},
+		{"every other read", "GetRecords", throttled, weir.ByPolling, func(n int) bool { return n%2 == 0 }, 15, 60, 0},
+		{"all reads", "GetRecords", throttled, weir.ByPolling, func(int) bool { return true }, 80, 100, 0},
+		{"all iterators", "GetShardIterator", "LimitExceededException", weir.ByPolling, func(int) bool { return true }, 80, 100, 0},
+		{"reads that fail otherwise", "GetRecords", "InternalFailure", weir.ByPolling, func(int) bool { return true }, 0, 0, history.Unread},
+		{"no subscription", "SubscribeToShard", "LimitExceededException", weir.ByFanOut, func(int) bool { return false }, 0, 0, 0},
+		{"while one is in the way", "SubscribeToShard", "ResourceInUseException", weir.ByFanOut, func(n int) bool { return n < 3 }, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -161,7 +161,7 @@ func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 			return kinesistest.Fault{}
 		})
 		store := memstore.New()
-		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, func(context.Context, *weir.Batch) error { return nil })
+		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, func(context.Context, *weir.Batch) error { return nil })
 		time.Sleep(8 * time.Minute) // a subscription ends after five minutes
 		if err := stop(); err != nil {
 			t.Error(err)

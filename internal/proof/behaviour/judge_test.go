@@ -22,7 +22,7 @@ func judged(t *testing.T, o weir.Options, run func(context.Context, *weir.Consum
 	t.Helper()
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store := &faultyStore{Store: memstore.New()}
-		o.App, o.Stream, o.Logger = "app", "s", quiet
+		o.App, o.Streams, o.Logger = "app", []string{"s"}, quiet
 		c, err := weir.New(srv.Client(), store, o)
 		if err != nil {
 			t.Fatal(err)
@@ -105,10 +105,10 @@ func TestLagsOfWhatIsReadHandledAndSaved(t *testing.T) {
 	}{
 		"polled":            {weir.Options{}, serial},
 		"buffers reused":    {weir.Options{ReuseBuffers: true}, serial},
-		"by fan-out":        {weir.Options{Reading: weir.FanOut}, serial},
-		"keys side by side": {weir.Options{Parallel: weir.Parallel{Keys: 8}}, serial},
+		"by fan-out":        {weir.Options{Reading: weir.ByFanOut}, serial},
+		"keys side by side": {weir.Options{Concurrency: weir.Concurrency{Keys: 8}}, serial},
 		"pulled":            {weir.Options{}, pulled},
-		"batches that wait": {weir.Options{Batch: 100, BatchWait: time.Second}, serial},
+		"batches that wait": {weir.Options{Batching: weir.Batching{MaxRecords: 100, MaxWait: time.Second}}, serial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hangs{}
@@ -161,7 +161,7 @@ func TestAConsumerJudgesItsShards(t *testing.T) {
 		return nil
 	})
 	judged(t, weir.Options{}, func(ctx context.Context, c *weir.Consumer) error { return c.Run(ctx, handler) }, func(srv *kinesistest.Server, _ *faultyStore, c *weir.Consumer) {
-		if sum, all := c.Judge(); sum.State != health.OK || len(all) != 1 || all[0].Name != srv.OpenShards("s")[0] {
+		if sum, all := c.Health(); sum.State != health.OK || len(all) != 1 || all[0].Name != srv.OpenShards("s")[0] {
 			t.Errorf("at the tip: %+v of %+v", sum, all)
 		}
 		down := errors.New("the secret database is down")
@@ -169,9 +169,9 @@ func TestAConsumerJudgesItsShards(t *testing.T) {
 		srv.Put("s", "k", []byte("1"))
 		for range 20 {
 			time.Sleep(15 * time.Second)
-			c.Judge()
+			c.Health()
 		}
-		sum, all := c.Judge()
+		sum, all := c.Health()
 		if sum.State != health.Stalled || all[0].Err == "" || !strings.Contains(sum.Sentence, down.Error()) {
 			t.Errorf("after five minutes of failures: %+v of %+v", sum, all)
 		}
@@ -183,7 +183,7 @@ func TestAConsumerJudgesItsShards(t *testing.T) {
 		}
 		failing.Store(nil)
 		time.Sleep(time.Minute)
-		if sum, _ := c.Judge(); sum.State != health.OK {
+		if sum, _ := c.Health(); sum.State != health.OK {
 			t.Errorf("a minute later: %+v", sum)
 		}
 	})
@@ -193,7 +193,7 @@ func TestAConsumerJudgesItsShards(t *testing.T) {
 func spoken(t *testing.T, c *weir.Consumer) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	c.Health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/livez", nil))
+	c.HealthHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/livez", nil))
 	var answer struct{ Sentence string }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 		t.Fatal(err)

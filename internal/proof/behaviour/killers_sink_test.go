@@ -58,11 +58,11 @@ func (s *mortalStore) lives(ctx context.Context) error {
 	}
 }
 
-func (s *mortalStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *mortalStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if err := s.lives(ctx); err != nil {
 		return lease.Orders{}, err
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func (s *mortalStore) View(ctx context.Context, app, since string) (lease.View, error) {
@@ -133,7 +133,7 @@ func (s *mortalSink) start() {
 	s.mu.Lock()
 	s.began++
 	opts := s.opts
-	opts.App, opts.Stream, opts.Worker, opts.Logger = "app", "s", fmt.Sprint("worker ", s.began), quiet
+	opts.App, opts.Streams, opts.Worker, opts.Logger = "app", []string{"s"}, fmt.Sprint("worker ", s.began), quiet
 	s.mu.Unlock()
 	store := &mortalStore{s.store, make(chan struct{})}
 	c, err := weir.New(s.srv.Client(), store, opts)
@@ -183,7 +183,7 @@ func TestKillersInARowWithASink(t *testing.T) {
 				box := &letterbox{}
 				s := &mortalSink{
 					t: t, srv: srv, store: memstore.New(), every: c.every, kills: c.kills,
-					opts: weir.Options{GiveUp: weir.GiveUp{To: box, Patience: -1}},
+					opts: weir.Options{OnFailure: weir.FailurePolicy{Destination: box, OutageGrace: -1}},
 					at:   map[string]weir.Position{}, got: map[string]int{}, deaths: map[string]int{},
 				}
 				ends, cancel := context.WithCancel(t.Context())
@@ -240,7 +240,7 @@ func TestAKillerBeforeDroppedRecordsIsNotTriedAgain(t *testing.T) {
 		s := &mortalSink{
 			t: t, srv: srv, store: memstore.New(), every: 1, kills: []string{"r 20"},
 			opts: weir.Options{
-				GiveUp: weir.GiveUp{To: box, Patience: -1}, Filter: weir.Filter{By: onlyRecords{}},
+				OnFailure: weir.FailurePolicy{Destination: box, OutageGrace: -1}, Filter: weir.Filter{By: onlyRecords{}},
 			},
 			at: map[string]weir.Position{}, got: map[string]int{}, deaths: map[string]int{},
 		}

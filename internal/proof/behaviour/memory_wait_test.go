@@ -115,10 +115,10 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 	opts := weir.Options{Wire: wires[i%4], MaxMemory: []int{16 << 20, 16<<20 + 1, 24 << 20, 32 << 20, 128 << 20}[dice.IntN(5)]}
 	fan := i%3 == 2
 	if fan {
-		opts.Reading = weir.FanOut
+		opts.Reading = weir.ByFanOut
 	}
 	if i%4 == 3 {
-		opts.Parallel = weir.Parallel{Keys: 4}
+		opts.Concurrency = weir.Concurrency{Keys: 4}
 	}
 	shards := 1 + int(math.Pow(float64(most), dice.Float64()))
 	share := opts.MaxMemory / 2 / shards
@@ -163,7 +163,7 @@ func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 			srv.Put("s", key, bytes.Repeat([]byte{'x'}, 10<<20-300))
 		}
 		var log lockedBuffer
-		opts := weir.Options{App: "app", Stream: "s", MaxMemory: 16 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		opts := weir.Options{App: "app", Streams: []string{"s"}, MaxMemory: 16 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		c, err := weir.New(srv.Client(), memstore.New(), opts)
 		if err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				begin := func(worker string, streams ...string) {
 					program := strings.TrimRight(worker, "0123456789")
 					stops[worker] = start(t, srv.Client(), store, weir.Options{Worker: worker, Streams: streams, Start: from,
-						ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler(program))
+						Timing: weir.Timing{ListInterval: interval}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler(program))
 				}
 				srv.CreateStream("a", 4)
 				srv.CreateStream("b", 4)
@@ -132,7 +132,7 @@ func TestARollingDeploymentAddsAndRemovesAStream(t *testing.T) {
 		srv.CreateStream("a", 4)
 		srv.CreateStream("b", 4)
 		begin := func(program, worker string, streams ...string) func() error {
-			return start(t, srv.Client(), store, weir.Options{Worker: worker, Streams: streams, ListInterval: interval}, p.handler(program))
+			return start(t, srv.Client(), store, weir.Options{Worker: worker, Streams: streams, Timing: weir.Timing{ListInterval: interval}}, p.handler(program))
 		}
 		var old, now []func() error
 		for i := range 3 {
@@ -183,13 +183,13 @@ func TestALeaderThatMayNotListAStreamLetsOthersListIt(t *testing.T) {
 		srv.CreateStream("b", 2)
 		denied := srv.Client(func(o *kinesis.Options) { o.HTTPClient = denying{srv.HTTPClient(), "b"} })
 		store, p := memstore.New(), &programs{}
-		one := start(t, denied, store, weir.Options{Worker: "one", Streams: []string{"a", "b"}, ListInterval: interval}, p.handler("one"))
+		one := start(t, denied, store, weir.Options{Worker: "one", Streams: []string{"a", "b"}, Timing: weir.Timing{ListInterval: interval}}, p.handler("one"))
 		until(t, "a is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
 		time.Sleep(2 * interval)
 		if streams := owned(t, store); len(streams) != 1 {
 			t.Fatalf("%v are read, although b cannot be listed", streams)
 		}
-		two := start(t, srv.Client(), store, weir.Options{Worker: "two", Streams: []string{"a", "b"}, ListInterval: interval}, p.handler("two"))
+		two := start(t, srv.Client(), store, weir.Options{Worker: "two", Streams: []string{"a", "b"}, Timing: weir.Timing{ListInterval: interval}}, p.handler("two"))
 		fillStream(srv, "b", 0, 50)
 		until(t, "b is read", interval, func() bool { return p.count("one", "b")+p.count("two", "b") == 50 })
 		if err := one(); err != nil {
@@ -206,12 +206,12 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		srv.CreateStream("a", 4)
 		srv.CreateStream("b", 4)
 		store, p := memstore.New(), &programs{}
-		old := start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
+		old := start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Streams: []string{"a"}, Timing: weir.Timing{ListInterval: interval}}, p.handler("old"))
 		until(t, "a is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
 		// A leader of the previous version assigns shards to any worker, so the new worker gets
 		// shards of a stream that it does not read. It returns these shards.
 		var log lines
-		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "b", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
+		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Streams: []string{"b"}, Timing: weir.Timing{ListInterval: interval}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
 		fillStream(srv, "a", 0, 100)
 		fillStream(srv, "b", 0, 100)
 		until(t, "a is handled", interval, func() bool { return p.count("old", "a") == 100 })
@@ -227,7 +227,7 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 			t.Error("a worker handled records of a stream that it does not read")
 		}
 		// A worker of the previous version that joins now gets no shards of the other stream.
-		old = start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
+		old = start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Streams: []string{"a"}, Timing: weir.Timing{ListInterval: interval}}, p.handler("old"))
 		fillStream(srv, "b", 100, 100)
 		until(t, "b is handled", interval, func() bool { return p.count("new", "b") == 200 })
 		time.Sleep(2 * interval)
@@ -252,11 +252,11 @@ func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
 		srv.CreateStream("b", 2)
 		store, p := memstore.New(), &programs{}
 		waits := "shards of a stream wait: workers of an older version"
-		older := weir.Options{Worker: "old", Stream: "b", ListInterval: interval}
+		older := weir.Options{Worker: "old", Streams: []string{"b"}, Timing: weir.Timing{ListInterval: interval}}
 		old := start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
 		until(t, "b is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
 		var log lines
-		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "a", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
+		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Streams: []string{"a"}, Timing: weir.Timing{ListInterval: interval}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
 		time.Sleep(interval)
 		if err := old(); err != nil {
 			t.Error(err)
@@ -291,7 +291,7 @@ func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
 func TestAWorkerStopsWhenTheStoresFormatIsNewer(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store := &upgraded{Store: memstore.New()}
-		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,11 +337,11 @@ type upgraded struct {
 	newer atomic.Bool
 }
 
-func (s *upgraded) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *upgraded) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	if s.newer.Load() {
 		return lease.Orders{}, lease.CheckFormat(lease.Format + 1)
 	}
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func (s *upgraded) Leave(ctx context.Context, app string, r lease.Report) error {

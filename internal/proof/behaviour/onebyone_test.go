@@ -25,7 +25,7 @@ type looping struct {
 
 func startLoop(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, body func(weir.Record) bool) *looping {
 	t.Helper()
-	opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+	opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 	c, err := weir.New(srv.Client(), store, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +101,10 @@ func TestRecordsComeOneByOne(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 			k, store := newTaken(), memstore.New()
-			first := startLoop(t, srv, store, weir.Options{ReuseBuffers: reuse, Batch: 10}, k.take)
+			first := startLoop(t, srv, store, weir.Options{ReuseBuffers: reuse, Batching: weir.Batching{MaxRecords: 10}}, k.take)
 			putKeyed(srv, 0, 300)
 			time.Sleep(20 * time.Second)
-			second := startLoop(t, srv, store, weir.Options{ReuseBuffers: reuse, Batch: 10}, func(r weir.Record) bool {
+			second := startLoop(t, srv, store, weir.Options{ReuseBuffers: reuse, Batching: weir.Batching{MaxRecords: 10}}, func(r weir.Record) bool {
 				time.Sleep(50 * time.Millisecond)
 				return k.take(r)
 			})
@@ -236,7 +236,7 @@ func TestTheLoopYieldsTheErrorOfTheRun(t *testing.T) {
 		if !errors.Is(l.err, weir.ErrStreamNotFound) {
 			t.Errorf("without a stream: %v", l.err)
 		}
-		l = startLoop(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 2}}, func(weir.Record) bool { return true })
+		l = startLoop(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: 2}}, func(weir.Record) bool { return true })
 		<-l.done
 		if l.err == nil {
 			t.Error("with Parallel there is no error")
@@ -251,7 +251,7 @@ func TestRecordsByNext(t *testing.T) {
 		store := memstore.New()
 		seen := map[string]bool{}
 		for round := range 5 {
-			c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: quiet})
+			c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -62,9 +62,9 @@ func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 // slow is a store that takes a quarter of the heartbeat interval for a heartbeat.
 type slow struct{ lease.Store }
 
-func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s slow) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	time.Sleep(250 * time.Millisecond)
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 // Each worker logs an outage of the store once when it begins and once when it ends, for any number

@@ -30,7 +30,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 		{name: "is handled again after a reset to the beginning", next: parallel(8), between: reset(true)},
 		{name: "is handled again after a reset by an earlier version, which keeps notes that it does not know", next: parallel(8), between: resetAsBefore},
 		{name: "is handled again by who handles one batch after the other", next: weir.Options{}},
-		{name: "is handled again by who makes other things of aggregates", next: weir.Options{Parallel: weir.Parallel{Keys: 8}, Aggregates: weir.KeepPacked}},
+		{name: "is handled again by who makes other things of aggregates", next: weir.Options{Concurrency: weir.Concurrency{Keys: 8}, Aggregates: weir.KeepPacked}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +63,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 
 				next := newKeyed(t, time.Millisecond)
 				handle := next.handle
-				if row.next.Parallel.Keys == 0 {
+				if row.next.Concurrency.Keys == 0 {
 					handle = func(_ context.Context, b *weir.Batch) error {
 						next.mu.Lock()
 						defer next.mu.Unlock()
@@ -103,7 +103,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 	}
 }
 
-func parallel(keys int) weir.Options { return weir.Options{Parallel: weir.Parallel{Keys: keys}} }
+func parallel(keys int) weir.Options { return weir.Options{Concurrency: weir.Concurrency{Keys: keys}} }
 
 // reset returns a function that resets the shard to its current position, or to the beginning.
 func reset(beginning bool) func(t *testing.T, store *memstore.Store) {

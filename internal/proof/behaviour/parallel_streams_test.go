@@ -51,7 +51,7 @@ func TestAStreamWithoutOrderIsTold(t *testing.T) {
 		}
 		var log lockedBuffer
 		h := newKeyed(t, time.Second)
-		opts := weir.Options{App: "app", Stream: "s", Parallel: weir.Parallel{Keys: 40}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Concurrency: weir.Concurrency{Keys: 40}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		stop := start(t, client, memstore.New(), opts, h.handle)
 		if took := until(t, "all", time.Minute, func() bool { return h.all() == 40 }); took > 10*time.Second {
 			t.Errorf("it took %v", took)
@@ -82,13 +82,13 @@ func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 			return nil
 		}
 		opts := weir.Options{
-			MaxMemory: 16 << 20, StallAfter: 30 * time.Second, Parallel: weir.Parallel{Keys: 8},
+			MaxMemory: 16 << 20, Timing: weir.Timing{StallAfter: 30 * time.Second}, Concurrency: weir.Concurrency{Keys: 8},
 			Events: weir.Events{
 				Stalled:    func(context.Context, weir.Stalled) { stalled.Add(1) },
 				LeaseTaken: func(context.Context, weir.LeaseTaken) { taken.Add(1) },
 			},
 		}
-		opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+		opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 		stop := start(t, srv.Client(), memstore.New(), opts, h.handle)
 		data, puts, quietShard, of := make([]byte, 200<<10), 0, "", map[string]string{}
 		for i := range 400 { // more than fits into memory, as fast as the service allows; of one shard only the first few

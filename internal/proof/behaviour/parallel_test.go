@@ -142,7 +142,7 @@ func shardOf(t *testing.T, c *weir.Consumer) weir.ShardStatus {
 // the result of Run.
 func runs(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.HandlerFunc) (*weir.Consumer, context.CancelFunc, <-chan error) {
 	t.Helper()
-	opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+	opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 	c, err := weir.New(srv.Client(), store, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestKeysAreHandledSideBySide(t *testing.T) {
 			bubble(t, row.shards, func(t *testing.T, srv *kinesistest.Server) {
 				h, keys := newKeyed(t, 100*time.Millisecond), someKeys(row.records)
 				putKeys(srv, keys, 4)
-				_, stop, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: row.keys, Calls: row.calls}}, h.handle)
+				_, stop, over := runs(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: row.keys, MaxCalls: row.calls}}, h.handle)
 				until(t, "a call", 10*time.Second, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.most > 0 })
 				took := until(t, "all", 2*time.Minute, func() bool { return h.all() == 4*len(keys) })
 				h.inOrder(keys, 4)
@@ -201,7 +201,7 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 		}
 		keys := someKeys(10)
 		putKeys(srv, keys, 50) // 500 records, 23 of them before the bad one
-		c, stop, over := runs(t, srv, store, weir.Options{Parallel: weir.Parallel{Keys: 4, Span: 200}}, h.handle)
+		c, stop, over := runs(t, srv, store, weir.Options{Concurrency: weir.Concurrency{Keys: 4, MaxRecords: 200}}, h.handle)
 		time.Sleep(time.Minute)
 		if n := h.count("k3"); n != 2 {
 			t.Errorf("%d of the key that fails were handled", n)
@@ -252,7 +252,7 @@ func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 		}
 		keys := someKeys(6)
 		putKeys(srv, keys, 20)
-		c, stop, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 8}, GiveUp: weir.GiveUp{To: box, Attempts: 3, Patience: -1}}, h.handle)
+		c, stop, over := runs(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: 8}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: -1}}, h.handle)
 		until(t, "all", time.Minute, func() bool { return h.all() == 6*19 })
 		time.Sleep(2 * time.Second)
 		got := box.data()
@@ -295,7 +295,7 @@ func TestTheEndWaitsForAllKeys(t *testing.T) {
 				srv.Put("s", key, []byte(fmt.Sprint(key, " ", i)))
 			}
 		}
-		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 8}}, h.handle)
+		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: 8}}, h.handle)
 		time.Sleep(50 * time.Second)
 		if n := h.all(); n != 45 || len(h.ended) > 0 {
 			t.Errorf("%d were handled, and the ends of %v", n, slices.Collect(maps.Keys(h.ended)))
@@ -339,7 +339,7 @@ func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 					return nil
 				}
 				putKeys(srv, keys, 10)
-				_, _, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 64}}, h.handle)
+				_, _, over := runs(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: 64}}, h.handle)
 				until(t, "the stop", time.Minute, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return !stopped.IsZero() })
 				time.Sleep(2 * time.Second)
 				before := h.all()
@@ -365,7 +365,7 @@ func TestCallsThatSaveLeaveTheirPlaces(t *testing.T) {
 		h.does = func(ctx context.Context, b *weir.Batch, r weir.Record) error { return b.Checkpoint(ctx, r) }
 		keys := someKeys(30)
 		putKeys(srv, keys, 3)
-		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 3, Calls: 2}}, h.handle)
+		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Concurrency: weir.Concurrency{Keys: 3, MaxCalls: 2}}, h.handle)
 		until(t, "all", 5*time.Minute, func() bool { return h.all() == 90 })
 		h.inOrder(keys, 3)
 		stop()
@@ -398,7 +398,7 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 			return nil
 		}
 		putKeys(srv, someKeys(3), 1)
-		_, stop, over := runs(t, srv, store, weir.Options{Parallel: weir.Parallel{Keys: 8}}, h.handle)
+		_, stop, over := runs(t, srv, store, weir.Options{Concurrency: weir.Concurrency{Keys: 8}}, h.handle)
 		until(t, "all", time.Minute, func() bool { return h.all() == 3 })
 		if took := saved.Sub(began); took < 20*time.Second || took > 25*time.Second {
 			t.Errorf("it was saved after %v", took)
@@ -441,7 +441,7 @@ func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 		}
 		keys := someKeys(12)
 		putKeys(srv, keys, 2)
-		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Batch: 1, Parallel: weir.Parallel{Keys: 2}}, h.handle)
+		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Batching: weir.Batching{MaxRecords: 1}, Concurrency: weir.Concurrency{Keys: 2}}, h.handle)
 		until(t, "all", time.Minute, func() bool { return h.all() == 2*len(keys) })
 		h.inOrder(keys, 2)
 		for _, old := range before {

@@ -19,15 +19,15 @@ import (
 // record of a later part. weir must refuse the mark. Otherwise records would count as done that no
 // call has received since they failed.
 func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
-	for name, parallel := range map[string]weir.Parallel{"one after the other": {}, "keys in parallel": {Keys: 4}} {
+	for name, parallel := range map[string]weir.Concurrency{"one after the other": {}, "keys in parallel": {Keys: 4}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				for i := range 8 {
 					srv.Put("s", "k", fmt.Append(nil, i))
 				}
 				opts := weir.Options{
-					Parallel: parallel, RetryMin: 10 * time.Millisecond, RetryMax: 10 * time.Millisecond,
-					GiveUp: weir.GiveUp{To: &letterbox{}, Attempts: 100, Bisect: true},
+					Concurrency: parallel, Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 10 * time.Millisecond},
+					OnFailure: weir.FailurePolicy{Destination: &letterbox{}, MaxAttempts: 100, Bisect: true},
 				}
 				var mu sync.Mutex
 				var whole, part *weir.Batch
@@ -93,7 +93,7 @@ func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 func TestProgressThroughAPulledBatch(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Batch: 7, Logger: quiet})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Batching: weir.Batching{MaxRecords: 7}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,21 +136,21 @@ func TestProgressThroughAPulledBatch(t *testing.T) {
 func TestAFailureAtADoneRecord(t *testing.T) {
 	reject := weir.Reject(errOnceMore)
 	for name, c := range map[string]struct {
-		policy   weir.GiveUp
+		policy   weir.FailurePolicy
 		fails    func(r []weir.Record) error
-		parallel weir.Parallel
+		parallel weir.Concurrency
 	}{
-		"named":    {weir.GiveUp{Attempts: 1, Patience: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Parallel{}},
-		"rejected": {weir.GiveUp{Patience: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], reject) }, weir.Parallel{}},
-		"too old":  {weir.GiveUp{Patience: -1}, func(r []weir.Record) error { return weir.TooOld(r[0], 9, nil) }, weir.Parallel{}},
-		"bisected": {weir.GiveUp{Attempts: 1, Patience: -1, Bisect: true}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Parallel{}},
+		"named":    {weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Concurrency{}},
+		"rejected": {weir.FailurePolicy{OutageGrace: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], reject) }, weir.Concurrency{}},
+		"too old":  {weir.FailurePolicy{OutageGrace: -1}, func(r []weir.Record) error { return weir.RejectOld(r[0], 9, nil) }, weir.Concurrency{}},
+		"bisected": {weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1, Bisect: true}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Concurrency{}},
 		"with a later one": {
-			weir.GiveUp{Attempts: 1, Patience: -1},
+			weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1},
 			func(r []weir.Record) error {
 				return errors.Join(weir.FailedAt(r[len(r)-1], reject), weir.FailedAt(r[0], errOnceMore))
-			}, weir.Parallel{},
+			}, weir.Concurrency{},
 		},
-		"keys in parallel": {weir.GiveUp{Attempts: 1, Patience: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Parallel{Keys: 2}},
+		"keys in parallel": {weir.FailurePolicy{MaxAttempts: 1, OutageGrace: -1}, func(r []weir.Record) error { return weir.FailedAt(r[0], errOnceMore) }, weir.Concurrency{Keys: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -159,9 +159,9 @@ func TestAFailureAtADoneRecord(t *testing.T) {
 				}
 				box := &letterbox{}
 				policy := c.policy
-				policy.To = box
+				policy.Destination = box
 				var told []weir.HandlerFailed
-				opts := weir.Options{GiveUp: policy, Parallel: c.parallel}
+				opts := weir.Options{OnFailure: policy, Concurrency: c.parallel}
 				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }
 				var got []string
 				var mu sync.Mutex

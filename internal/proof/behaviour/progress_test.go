@@ -94,7 +94,7 @@ func TestProgressWithAnythingElseThanTheBatchsRecordsIsRefused(t *testing.T) {
 		var lists [][]weir.Record
 		var got []string
 		failed := false
-		opts := weir.Options{Batch: 10, RetryMin: time.Millisecond, RetryMax: time.Millisecond}
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 10}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 			batches, lists = append(batches, b), append(lists, b.Records)
 			refused := func(what string, of *weir.Batch, r weir.Record) {
@@ -144,7 +144,7 @@ func TestProgressWithAnythingElseThanTheBatchsRecordsIsRefused(t *testing.T) {
 // Goroutines that a call has left behind may mark progress at any later time.
 func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
-		opts.RetryMin, opts.RetryMax = time.Second, time.Second
+		opts.Retry.MinBackoff, opts.Retry.MaxBackoff = time.Second, time.Second
 		var mu sync.Mutex
 		var got []string
 		var all sync.WaitGroup
@@ -298,7 +298,7 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				var got []string
 				var told []int
 				var ended []time.Time
-				opts := weir.Options{RetryMin: time.Second, RetryMax: time.Second}
+				opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}
 				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e.Attempt) }
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 					now := fmt.Sprint(b.Attempt)
@@ -375,9 +375,9 @@ func TestARecordKnowsWhatItIs(t *testing.T) {
 		}
 		// IDs must not depend on attempts, parts of pages, applications or ways of reading.
 		for i := range 5 {
-			opts := weir.Options{App: fmt.Sprint("app-", i%3), Batch: []int{1000, 3, 7}[i%3], RetryMin: time.Millisecond, RetryMax: time.Millisecond}
+			opts := weir.Options{App: fmt.Sprint("app-", i%3), Batching: weir.Batching{MaxRecords: []int{1000, 3, 7}[i%3]}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 			if i%2 == 1 {
-				opts.Reading = weir.FanOut
+				opts.Reading = weir.ByFanOut
 			}
 			stop := start(t, srv.Client(), memstore.New(), opts, h)
 			time.Sleep(time.Minute)
@@ -399,7 +399,7 @@ type keyOfTest struct{}
 func TestTheHandlersContextHasTheValuesOfRuns(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, StopTimeout: 10 * time.Second})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{StopTimeout: 10 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestReaderReadsByFanOut(t *testing.T) {
 		srv.Split("s", merged)
 		fill(srv, s, 10, 3)
 		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-			Stream: "s", UntilTip: true, Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+			Stream: "s", UntilTip: true, Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTheConsumerOfAReader(t *testing.T) {
 						srv.Put("s", fmt.Sprint(i), []byte("x"))
 					}
 					r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-						Stream: "s", Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: test.asked, Logger: quiet,
+						Stream: "s", Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: test.asked, Logger: quiet,
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 				srv.SetStateDelay(8 * time.Second)
 				srv.Control("RegisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault { return fault })
 				r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-					Stream: "s", Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+					Stream: "s", Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -168,11 +168,11 @@ func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 func TestReaderFanOutOptions(t *testing.T) {
 	client := kinesis.New(kinesis.Options{})
 	for want, opts := range map[string]weir.ReaderOptions{
-		"FanOutName is empty":     {Reading: weir.FanOut},
-		"must be 1 to 128":        {Reading: weir.FanOut, FanOutName: "a b"},
+		"FanOutName is empty":     {Reading: weir.ByFanOut},
+		"must be 1 to 128":        {Reading: weir.ByFanOut, FanOutName: "a b"},
 		"is not FanOut":           {FanOutName: "me"},
 		"Reading 7 must be":       {Reading: 7},
-		"FanOutConsumer 3 must":   {Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: 3},
+		"FanOutConsumer 3 must":   {Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: 3},
 		"although ReaderOptions.": {FanOutConsumer: weir.KeptConsumer},
 	} {
 		opts.Stream = "s"

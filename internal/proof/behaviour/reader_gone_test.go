@@ -62,7 +62,7 @@ func gone(srv *kinesistest.Server) {
 // Shards that have expired are reported as lost once each, and their children are read. This works
 // even if listing the children fails for a while; the caller receives that error.
 func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		for name, c := range map[string]struct {
 			shards  int
 			failing time.Duration
@@ -70,7 +70,7 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 			t.Run(reading.String()+", "+name, func(t *testing.T) {
 				bubble(t, c.shards, func(t *testing.T, srv *kinesistest.Server) {
 					opts := weir.ReaderOptions{Reading: reading}
-					if reading == weir.FanOut {
+					if reading == weir.ByFanOut {
 						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
 					}
 					srv.Put("s", "k", []byte("1"))

@@ -169,7 +169,7 @@ func TestReaderEndsWithItsContext(t *testing.T) {
 
 func TestReaderErrors(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		if _, err := weir.NewReader(nil, weir.ReaderOptions{Stream: "a b", IdleInterval: 1, MaxMemory: 1}); err == nil ||
+		if _, err := weir.NewReader(nil, weir.ReaderOptions{Stream: "a b", Polling: weir.Polling{IdleInterval: 1}, MaxMemory: 1}); err == nil ||
 			!strings.Contains(err.Error(), "client is nil") || !strings.Contains(err.Error(), "stream name") || !strings.Contains(err.Error(), "IdleInterval") ||
 			!strings.Contains(err.Error(), "ReaderOptions.MaxMemory 1 must be between 16 MiB and 1 TiB") {
 			t.Errorf("NewReader: %v", err)

@@ -32,7 +32,7 @@ type sharer struct {
 func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sharer {
 	s := new(sharer)
 	s.stop = start(t, srv.Client(), memstore.New(), weir.Options{
-		App: app, ReadShare: part, Events: weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
+		App: app, Polling: weir.Polling{Share: part}, Events: weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
 			if e.Throttled {
 				s.throttled.Add(1)
 			} else {
@@ -167,12 +167,12 @@ func TestReadShareIsChecked(t *testing.T) {
 		0: true, .01: true, .5: true, 1: true,
 		-.5: false, 1.01: false, 5: false, 1e-9: false, math.NaN(): false, math.Inf(1): false, math.Inf(-1): false,
 	} {
-		_, err := weir.New(client, memstore.New(), weir.Options{App: "a", Stream: "s", ReadShare: part})
-		if good != (err == nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("Options.ReadShare %v must be between 0.01 and 1", part)) {
+		_, err := weir.New(client, memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, Polling: weir.Polling{Share: part}})
+		if good != (err == nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("Options.Polling.Share %v must be between 0.01 and 1", part)) {
 			t.Errorf("%v: %v", part, err)
 		}
-		_, err = weir.NewReader(client, weir.ReaderOptions{Stream: "s", ReadShare: part})
-		if good != (err == nil) || err != nil && !strings.Contains(err.Error(), "ReaderOptions.ReadShare") {
+		_, err = weir.NewReader(client, weir.ReaderOptions{Stream: "s", Polling: weir.Polling{Share: part}})
+		if good != (err == nil) || err != nil && !strings.Contains(err.Error(), "ReaderOptions.Polling.Share") {
 			t.Errorf("%v: %v", part, err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestAReaderKeepsToItsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const records, size = 500, 10 << 10
 		backlog(srv, records, size)
-		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", ReadShare: .2, UntilTip: true})
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", Polling: weir.Polling{Share: .2}, UntilTip: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestAReaderKeepsToItsShare(t *testing.T) {
 // The numbers of throttled reads and of other failed reads stay available after reads succeed
 // again.
 func TestShardsCountsThrottledReads(t *testing.T) {
-	for reading, action := range map[weir.Reading]string{weir.Polling: "GetRecords", weir.FanOut: "SubscribeToShard"} {
+	for reading, action := range map[weir.Reading]string{weir.ByPolling: "GetRecords", weir.ByFanOut: "SubscribeToShard"} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				fail := map[int]string{2: "ProvisionedThroughputExceededException", 3: "InternalFailure", 4: "ProvisionedThroughputExceededException"}
@@ -214,7 +214,7 @@ func TestShardsCountsThrottledReads(t *testing.T) {
 					}
 					return kinesistest.Fault{}
 				})
-				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, Reading: reading})
+				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Reading: reading})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -86,7 +86,7 @@ func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 			defer mu.Unlock()
 			return len(by) == 2 && by["shardId-000000000000"] != by["shardId-000000000001"]
 		}
-		opts := weir.Options{HandoffTimeout: 10 * time.Minute, StopTimeout: time.Hour}
+		opts := weir.Options{Timing: weir.Timing{HandoffTimeout: 10 * time.Minute, StopTimeout: time.Hour}}
 		stopA := start(t, srv.Client(), store, opts, worker("a"))
 		time.Sleep(100 * time.Second)
 		stopB := start(t, srv.Client(), store, opts, worker("b"))
@@ -125,7 +125,7 @@ func TestARecordFuncEndsWithItsContext(t *testing.T) {
 			}
 			return nil
 		})
-		stop := start(t, srv.Client(), store, weir.Options{HandlerTimeout: 10 * time.Second}, f.Handle)
+		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{HandlerTimeout: 10 * time.Second}}, f.Handle)
 		time.Sleep(20 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -22,9 +22,9 @@ func TestABatchIsTheHandlers(t *testing.T) {
 		reading weir.Reading
 		put     func(t *testing.T, i int) []byte
 	}{
-		{"plain records", weir.Polling, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
-		{"plain records by fan-out", weir.FanOut, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
-		{"aggregates among them", weir.Polling, func(t *testing.T, i int) []byte {
+		{"plain records", weir.ByPolling, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"plain records by fan-out", weir.ByFanOut, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"aggregates among them", weir.ByPolling, func(t *testing.T, i int) []byte {
 			if i%7 == 0 {
 				return packed(t, fmt.Sprint("a ", i), 3)
 			}
@@ -46,7 +46,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 				say := func(r weir.Record) string {
 					return fmt.Sprintf("%s %s %v %v", r.Data, r.PartitionKey, r.Position(), r.ArrivalTime().UnixMilli())
 				}
-				opts := weir.Options{Batch: size, Reading: c.reading, RetryMin: time.Millisecond, RetryMax: time.Millisecond}
+				opts := weir.Options{Batching: weir.Batching{MaxRecords: size}, Reading: c.reading, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 				stop := start(t, srv.Client(), store, opts, func(_ context.Context, b *weir.Batch) error {
 					mu.Lock()
 					defer mu.Unlock()
@@ -88,7 +88,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 					return nil
 				}
 				for _, more := range []int{5, 0} { // the second worker has nothing left to do
-					stop = start(t, srv.Client(), store, weir.Options{App: "spoils", Batch: size}, spoil)
+					stop = start(t, srv.Client(), store, weir.Options{App: "spoils", Batching: weir.Batching{MaxRecords: size}}, spoil)
 					time.Sleep(time.Minute)
 					for i := range more {
 						srv.Put("s", fmt.Sprint("more ", i), fmt.Appendf(nil, "more %d", i))

@@ -18,7 +18,7 @@ import (
 // buffers, so that a later use would be visible.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		for _, wait := range []time.Duration{0, time.Second} {
 			testReused(t, reading, wait)
 		}
@@ -43,7 +43,7 @@ func testReused(t *testing.T, reading weir.Reading, wait time.Duration) {
 			var got []string
 			var kept [][]byte
 			var keptAs []string
-			opts := weir.Options{Reading: reading, ReuseBuffers: true, Batch: 3, BatchWait: wait}
+			opts := weir.Options{Reading: reading, ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 3, MaxWait: wait}}
 			stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 				time.Sleep(100 * time.Millisecond) // others could write to it in the meantime
 				mu.Lock()

@@ -21,7 +21,7 @@ import (
 // startShards starts a worker with RunShards.
 func startShards(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.ShardHandlers) (stop func() error) {
 	t.Helper()
-	opts.App, opts.Stream = "app", "s"
+	opts.App, opts.Streams = "app", []string{"s"}
 	if opts.Logger == nil {
 		opts.Logger = quiet
 	}
@@ -112,7 +112,7 @@ func numbers(to int) (all []string) {
 // A sink that was restored from a backup across two splits receives the missing records of finished
 // shards and of their descendants, in order.
 func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				store, opts := memstore.New(), weir.Options{Reading: reading}
@@ -191,7 +191,7 @@ func TestASinksPositionWins(t *testing.T) {
 				}
 				var got []string
 				lowest := shard.End
-				stop := startShards(t, srv, store, weir.Options{Batch: 1}, weir.ShardHandlers{
+				stop := startShards(t, srv, store, weir.Options{Batching: weir.Batching{MaxRecords: 1}}, weir.ShardHandlers{
 					Open: func(_ context.Context, term weir.Term) (weir.ShardHandler, error) {
 						if want := map[string]weir.Position{"sink": c.sink(), "lease": positions[5]}[c.start]; term.From != want {
 							t.Errorf("the term is from %v, want %v", term.From, want)
@@ -391,7 +391,7 @@ func TestAHandlerThatCannotBeClosed(t *testing.T) {
 			defer close(hang)
 			put(srv, 1, 5)
 			store := memstore.New()
-			stop := startShards(t, srv, store, weir.Options{StopTimeout: time.Second}, weir.ShardHandlers{
+			stop := startShards(t, srv, store, weir.Options{Timing: weir.Timing{StopTimeout: time.Second}}, weir.ShardHandlers{
 				Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
 					return &closing{func(context.Context, *weir.Batch) error { return nil }, c.close}, nil
 				},

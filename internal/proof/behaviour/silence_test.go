@@ -173,7 +173,7 @@ func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	overRungs(t, 16, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		srv.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestASlowServiceIsAskedOnce(t *testing.T) {
 			return kinesistest.Fault{Delay: 2 * time.Second}
 		})
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestSecondTriesAreFew(t *testing.T) {
 			return f
 		})
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 			return kinesistest.Fault{}
 		})
 		var w waits
-		stop := start(t, client, memstore.New(), weir.Options{ReadShare: share, Wire: opts.Wire}, w.handle)
+		stop := start(t, client, memstore.New(), weir.Options{Polling: weir.Polling{Share: share}, Wire: opts.Wire}, w.handle)
 		putEach(srv, 5*time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -28,7 +28,7 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 			srv.Put("s", fmt.Sprint(i), []byte("data"))
 		}
 		store, db := memstore.New(), newDatabase()
-		opts := weir.Options{StallAfter: time.Minute}
+		opts := weir.Options{Timing: weir.Timing{StallAfter: time.Minute}}
 		var stops []func() error
 		for _, s := range []lease.Store{blind{store}, store} {
 			stops = append(stops, startShards(t, srv, s, opts, db.handlers()))

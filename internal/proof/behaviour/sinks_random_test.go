@@ -117,9 +117,9 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 				for phase := range 6 {
 					var stops []func() error
 					for range 1 + rng.IntN(2) {
-						opts := weir.Options{Batch: 1 + rng.IntN(5), RetryMax: time.Second}
+						opts := weir.Options{Batching: weir.Batching{MaxRecords: 1 + rng.IntN(5)}, Retry: weir.Retry{MaxBackoff: time.Second}}
 						if rng.IntN(3) == 0 {
-							opts.Reading = weir.FanOut
+							opts.Reading = weir.ByFanOut
 						}
 						stops = append(stops, startShards(t, srv, &forgetful{Store: store}, opts, db.handlers(rng.IntN(2) == 0)))
 					}
@@ -156,7 +156,7 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 						}
 					}
 				}
-				stop := startShards(t, srv, store, weir.Options{RetryMax: time.Second}, db.handlers(false))
+				stop := startShards(t, srv, store, weir.Options{Retry: weir.Retry{MaxBackoff: time.Second}}, db.handlers(false))
 				time.Sleep(15 * time.Minute)
 				if err := stop(); err != nil {
 					t.Fatal(err)

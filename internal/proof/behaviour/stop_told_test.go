@@ -66,7 +66,7 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 				store := &faultyStore{Store: shared, deny: true}
 				var mu sync.Mutex
 				got := map[string]int{}
-				stop := start(t, srv.Client(), store, weir.Options{StopTimeout: 2 * time.Second}, func(ctx context.Context, b *weir.Batch) error {
+				stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 2 * time.Second}}, func(ctx context.Context, b *weir.Batch) error {
 					mu.Lock()
 					for _, r := range b.Records {
 						got[string(r.Data)]++

@@ -82,7 +82,7 @@ func TestStreamsComeAndGoAtRunTime(t *testing.T) {
 		store, s := memstore.New(), &seen{data: map[string]int{}}
 		var stops []func() error
 		for range 2 {
-			stops = append(stops, start(t, srv.Client(), store, weir.Options{Stream: "a", StreamsFunc: n.ask}, s.handle))
+			stops = append(stops, start(t, srv.Client(), store, weir.Options{Streams: []string{"a"}, DiscoverStreams: n.ask}, s.handle))
 		}
 		time.Sleep(time.Minute)
 		if streams := owned(t, store); len(streams) > 0 {

@@ -242,7 +242,7 @@ func TestAHandlerThatTakesTooLongGivesItsShardAway(t *testing.T) {
 		s, store := newSink(t), memstore.New()
 		var events told
 		causes := make(chan error, 10)
-		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", HandlerTimeout: time.Minute, Events: events.events()},
+		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", Timing: weir.Timing{HandlerTimeout: time.Minute}, Events: events.events()},
 			func(ctx context.Context, b *weir.Batch) error {
 				defer s.enter(ctx, b)()
 				<-ctx.Done()
@@ -277,7 +277,7 @@ func TestAHandlerThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		var calls atomic.Int32
 		hang := make(chan struct{})
 		c, err := weir.New(srv.Client(), store, weir.Options{
-			App: "app", Stream: "s", Logger: quiet, HandlerTimeout: time.Minute, Events: events.events(),
+			App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{HandlerTimeout: time.Minute}, Events: events.events(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestAnAbandonedHandlerThatReturnsLetsTheShardGoOn(t *testing.T) {
 		s := newSink(t)
 		hang := make(chan struct{})
 		var calls atomic.Int32
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{HandlerTimeout: time.Minute}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Timing: weir.Timing{HandlerTimeout: time.Minute}}, func(ctx context.Context, b *weir.Batch) error {
 			if calls.Add(1) == 1 {
 				<-hang
 			}
@@ -360,7 +360,7 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, hang, entered := memstore.New(), make(chan struct{}), make(chan string, 1)
 		var events told
-		stop := start(t, srv.Client(), store, weir.Options{StopTimeout: 10 * time.Second, Events: events.events()}, func(_ context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, Events: events.events()}, func(_ context.Context, b *weir.Batch) error {
 			entered <- b.Shard
 			<-hang
 			return nil
@@ -393,7 +393,7 @@ func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 			conn, hang := &faultyStore{Store: memstore.New()}, make(chan struct{})
 			var hung atomic.Bool
 			fatal := errors.New("enough")
-			stop := start(t, srv.Client(), conn, weir.Options{HandoffTimeout: 10 * time.Hour, StopTimeout: time.Minute}, func(context.Context, *weir.Batch) error {
+			stop := start(t, srv.Client(), conn, weir.Options{Timing: weir.Timing{HandoffTimeout: 10 * time.Hour, StopTimeout: time.Minute}}, func(context.Context, *weir.Batch) error {
 				if hung.CompareAndSwap(false, true) {
 					<-hang
 				}
@@ -428,7 +428,7 @@ func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, s := memstore.New(), newSink(t)
 		var events told
-		stop := start(t, srv.Client(), store, weir.Options{StopTimeout: 10 * time.Second, Events: events.events()}, func(ctx context.Context, _ *weir.Batch) error {
+		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, Events: events.events()}, func(ctx context.Context, _ *weir.Batch) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})

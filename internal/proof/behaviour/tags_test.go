@@ -52,12 +52,12 @@ func TestEachRecordHasTheTagsThatWerePackedWithIt(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
 		"plain":            {},
 		"own":              {Aggregates: weir.UnpackOwn},
-		"small batches":    {Batch: 2},
-		"reused":           {Batch: 2, ReuseBuffers: true},
-		"fan-out":          {Reading: weir.FanOut, ReuseBuffers: true},
-		"waiting":          {Batch: 7, BatchWait: time.Second},
-		"waiting, reused":  {Batch: 7, BatchWait: time.Second, ReuseBuffers: true},
-		"keys in parallel": {Parallel: weir.Parallel{Keys: 4}},
+		"small batches":    {Batching: weir.Batching{MaxRecords: 2}},
+		"reused":           {Batching: weir.Batching{MaxRecords: 2}, ReuseBuffers: true},
+		"fan-out":          {Reading: weir.ByFanOut, ReuseBuffers: true},
+		"waiting":          {Batching: weir.Batching{MaxRecords: 7, MaxWait: time.Second}},
+		"waiting, reused":  {Batching: weir.Batching{MaxRecords: 7, MaxWait: time.Second}, ReuseBuffers: true},
+		"keys in parallel": {Concurrency: weir.Concurrency{Keys: 4}},
 		"filtered":         {Filter: weir.Filter{By: everyOther{}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,8 +50,8 @@ func handled(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts 
 	stop := start(t, srv.Client(), store, opts, func(_ context.Context, b *weir.Batch) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if opts.Batch > 0 && len(b.Records) > opts.Batch {
-			t.Errorf("a batch has %d records, Batch is %d", len(b.Records), opts.Batch)
+		if opts.Batching.MaxRecords > 0 && len(b.Records) > opts.Batching.MaxRecords {
+			t.Errorf("a batch has %d records, Batch is %d", len(b.Records), opts.Batching.MaxRecords)
 		}
 		for _, r := range b.Records {
 			got = append(got, string(r.Data))
@@ -75,7 +75,7 @@ func TestAggregatesAreUnpackedInOrder(t *testing.T) {
 		srv.Put("s", "a", damaged)
 		srv.Put("s", "plain", []byte("last"))
 		var counts weir.Unpacked
-		opts := weir.Options{Batch: 4, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) {
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 4}, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) {
 			counts.Aggregates += u.Aggregates
 			counts.Records += u.Records
 			counts.Damaged += u.Damaged
@@ -102,7 +102,7 @@ func TestACheckpointInsideAnAggregate(t *testing.T) {
 			srv.Put("s", "a", packed(t, "x", 4))
 			srv.Put("s", "a", packed(t, "y", 3))
 			store := memstore.New()
-			c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: quiet})
+			c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 		calls := 0
 		opts := weir.Options{
 			App: "app", Logger: quiet, Events: weir.Events{StoreFailed: func(_ context.Context, e weir.StoreFailed) { failed = append(failed, string(e.Op)+": "+e.Err.Error()) }},
-			StreamsFunc: func(context.Context) ([]string, error) {
+			DiscoverStreams: func(context.Context) ([]string, error) {
 				switch calls++; calls {
 				case 1:
 					panic("a bug")
@@ -73,9 +73,9 @@ func TestStreamsFuncMayHang(t *testing.T) {
 			var calls atomic.Int32
 			failures := 0
 			opts := weir.Options{
-				App: "app", Logger: quiet, ListInterval: 30 * time.Second,
+				App: "app", Logger: quiet, Timing: weir.Timing{ListInterval: 30 * time.Second},
 				Events: weir.Events{StoreFailed: func(_ context.Context, _ weir.StoreFailed) { failures++ }},
-				StreamsFunc: func(context.Context) ([]string, error) {
+				DiscoverStreams: func(context.Context) ([]string, error) {
 					if calls.Add(1) == 2 || first {
 						<-goOn
 					}
@@ -129,9 +129,9 @@ func (s *oddStore) odd() {
 	}
 }
 
-func (s *oddStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s *oddStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	s.odd()
-	return s.Store.Beat(ctx, app, r)
+	return s.Store.Heartbeat(ctx, app, r)
 }
 
 func (s *oddStore) View(ctx context.Context, app, since string) (lease.View, error) {
@@ -254,7 +254,7 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 						return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 					})
 				})
-				opts := weir.Options{StallAfter: 35 * time.Second}
+				opts := weir.Options{Timing: weir.Timing{StallAfter: 35 * time.Second}}
 				stopA := start(t, client, store, opts, s.handle)
 				fill(srv, s, 10, 3)
 				until(t, "the first records handled", time.Minute, func() bool { return s.missing() == 0 })
@@ -265,10 +265,10 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				if err != nil || len(v.Workers) != 1 {
 					t.Fatalf("%+v, %v", v.Workers, err)
 				}
-				before := v.Workers[0].Beat
+				before := v.Workers[0].Heartbeats
 				time.Sleep(10 * time.Second)
-				if v, err = store.View(t.Context(), "app", ""); err != nil || v.Workers[0].Beat < before+5 {
-					t.Errorf("its beats stand still: %d, and %d after ten seconds", before, v.Workers[0].Beat)
+				if v, err = store.View(t.Context(), "app", ""); err != nil || v.Workers[0].Heartbeats < before+5 {
+					t.Errorf("its beats stand still: %d, and %d after ten seconds", before, v.Workers[0].Heartbeats)
 				}
 				stopB := start(t, srv.Client(), store, opts, s.handle)
 				fill(srv, s, 10, 3)

@@ -90,7 +90,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 	)
 	enough.Store(1 << 62)
 	missing.Store(int64(c.shards))
-	opts.App, opts.Stream, opts.Logger = "bench", benchserver.Stream, quiet
+	opts.App, opts.Streams, opts.Logger = "bench", []string{benchserver.Stream}, quiet
 	consumer, err := weir.New(client, memstore.New(), opts)
 	if err != nil {
 		tb.Fatal(err)

@@ -30,7 +30,7 @@ func BenchmarkStart(b *testing.B) {
 	client := srv.Client()
 	var first, all time.Duration
 	for b.Loop() {
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
 		if err != nil {
 			b.Fatal(err)
 		}

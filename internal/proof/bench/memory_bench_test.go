@@ -56,7 +56,7 @@ func runLargePages(job clientJob, ready func() error) (r clientResult, err error
 	client := benchClient(job.Address)
 	r.Before = memory("VmRSS")
 	var records, data atomic.Int64
-	c, err := weir.New(client, memstore.New(), weir.Options{App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true})
+	c, err := weir.New(client, memstore.New(), weir.Options{App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true})
 	if err != nil {
 		return r, err
 	}

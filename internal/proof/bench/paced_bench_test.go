@@ -49,7 +49,7 @@ func paced(b *testing.B, p *benchserver.Process, c readCase) (spent, []benchserv
 		length = time.Second
 	}
 	opts := reuse
-	opts.App, opts.Stream, opts.Logger = "bench", benchserver.Stream, quiet
+	opts.App, opts.Streams, opts.Logger = "bench", []string{benchserver.Stream}, quiet
 	consumer, err := weir.New(benchClient(p.Address), memstore.New(), opts)
 	if err != nil {
 		b.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkParallel measures what Options.Parallel costs per record, with a handler that does
+// BenchmarkParallel measures what Options.Concurrency costs per record, with a handler that does
 // nothing. The cost is the CPU time of the whole consumer with Parallel, minus the CPU time
 // without. It is measured for several distributions of keys. For comparison, the benchmark sends
 // the key of each record through a channel and counts it in a map.
@@ -41,12 +41,12 @@ func BenchmarkParallel(b *testing.B) {
 		p := serveBench(b, config)
 		var plain, beside, sends, allocs []float64
 		for range rounds() {
-			for _, opts := range []weir.Options{{}, {Parallel: weir.Parallel{Keys: 64}}} {
+			for _, opts := range []weir.Options{{}, {Concurrency: weir.Concurrency{Keys: 64}}} {
 				if err := p.Reset(); err != nil {
 					b.Fatal(err)
 				}
 				s := readDoingNothing(b, benchClient(p.Address), c, opts)
-				if opts.Parallel.Keys == 0 {
+				if opts.Concurrency.Keys == 0 {
 					plain, allocs = append(plain, s.perRecord()), append(allocs, -s.allocs())
 				} else {
 					beside = append(beside, s.perRecord())
@@ -72,7 +72,7 @@ func BenchmarkParallel(b *testing.B) {
 // the consumer's own count of handled records.
 func readDoingNothing(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
-	opts.App, opts.Stream, opts.Logger = "bench", benchserver.Stream, quiet
+	opts.App, opts.Streams, opts.Logger = "bench", []string{benchserver.Stream}, quiet
 	consumer, err := weir.New(client, memstore.New(), opts)
 	if err != nil {
 		tb.Fatal(err)
@@ -158,7 +158,7 @@ func BenchmarkParallelSlow(b *testing.B) {
 				}
 				var n atomic.Int64
 				began := time.Now()
-				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet, Parallel: weir.Parallel{Keys: keys}})
+				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Concurrency: weir.Concurrency{Keys: keys}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -147,7 +147,7 @@ func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r c
 	var held, records, data atomic.Int64
 	all := make(chan struct{})
 	c, err := weir.New(client, memstore.New(), weir.Options{
-		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
+		App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
 			if held.Add(1) == int64(job.Shards) {
 				close(all)
 			}

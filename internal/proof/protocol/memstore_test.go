@@ -118,7 +118,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind, c.stale, c.moved = callEndSession, false, back > 0
 		for _, w := range v.Workers {
 			if w.Session == a.Session {
-				a.Beat = w.Beat + back // any other count works
+				a.Heartbeats = w.Heartbeats + back // any other count works
 			}
 		}
 	case 4:
@@ -175,7 +175,7 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 		return "leave", true, true
 	}
 	model = p.m.beat(&p.s, int(who)-1, &b)
-	orders, err := p.store.Beat(context.Background(), app, say)
+	orders, err := p.store.Heartbeat(context.Background(), app, say)
 	if err != nil && !errors.Is(err, lease.ErrSessionOver) {
 		p.t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ type fleet struct {
 	srv     *kinesistest.Server
 	store   lease.Store
 	streams []string
-	idle    time.Duration // weir.Options.IdleInterval
+	idle    time.Duration // weir.Options.Polling.IdleInterval
 	workers []*worker
 
 	mu      sync.Mutex
@@ -123,7 +123,7 @@ func (f *fleet) start() *worker {
 	f.workers = append(f.workers, w)
 	client := f.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: f.srv.Transport()} })
 	c, err := weir.New(client, w.link, weir.Options{
-		App: "app", Streams: f.streams, Worker: w.name, IdleInterval: f.idle, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		App: "app", Streams: f.streams, Worker: w.name, Polling: weir.Polling{IdleInterval: f.idle}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
 			f.takes.Add(1)
 		}},
@@ -209,7 +209,7 @@ func over[T any](ctx context.Context, l *link, call func() (T, error)) (none T, 
 	return call()
 }
 
-func (l *link) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (l *link) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	l.mu.Lock()
 	early := time.Since(l.beaten) < beat/2
 	l.beaten = time.Now()
@@ -217,7 +217,7 @@ func (l *link) Beat(ctx context.Context, app string, r lease.Report) (lease.Orde
 	if early {
 		l.of.called()
 	}
-	return over(ctx, l, func() (lease.Orders, error) { return l.Store.Beat(ctx, app, r) })
+	return over(ctx, l, func() (lease.Orders, error) { return l.Store.Heartbeat(ctx, app, r) })
 }
 
 func (l *link) View(ctx context.Context, app, since string) (lease.View, error) {

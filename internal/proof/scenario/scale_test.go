@@ -24,10 +24,10 @@ type counted struct {
 	beats, views, fullViews, applies, actions atomic.Int64
 }
 
-func (c *counted) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (c *counted) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	c.beats.Add(1)
 	time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
-	return c.Store.Beat(ctx, app, r)
+	return c.Store.Heartbeat(ctx, app, r)
 }
 
 func (c *counted) View(ctx context.Context, app, since string) (lease.View, error) {
@@ -75,7 +75,7 @@ func TestTenThousandLeases(t *testing.T) {
 			go func() {
 				done <- group.Run(ctx, group.Config{
 					Store: store, App: "app", Worker: fmt.Sprintf("w%d", i), Weight: 1,
-					Times: lease.Times{Beat: beat, Failover: failover, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
+					Times: lease.Times{Heartbeat: beat, Failover: failover, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
 					Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
 					Host: &group.HostFuncs{
 						OnList: func(context.Context, string, shard.Position) (group.Listing, error) { return listing, nil },

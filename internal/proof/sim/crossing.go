@@ -147,10 +147,10 @@ func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration
 		return
 	}
 	if c.has(featBatchWait) {
-		o.BatchWait = by(c.batchWait)
+		o.Batching.MaxWait = by(c.batchWait)
 	}
 	if c.has(featBatchBytes) {
-		o.BatchBytes = c.batchBytes
+		o.Batching.MaxBytes = c.batchBytes
 	}
 	if c.has(featKeepPacked) {
 		o.Aggregates = weir.KeepPacked
@@ -183,9 +183,9 @@ func (w *world) checkSize(b *weir.Batch, most int) string {
 	}
 	switch {
 	case len(b.Records) > most:
-		return "has more records than Options.Batch"
+		return "has more records than Options.Batching.MaxRecords"
 	case w.crosses.has(featBatchBytes) && len(b.Records) > 1 && bytes > w.crosses.batchBytes:
-		return "has more bytes than Options.BatchBytes"
+		return "has more bytes than Options.Batching.MaxBytes"
 	}
 	return ""
 }

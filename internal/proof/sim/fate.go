@@ -251,7 +251,7 @@ func (w *world) effect(c *call) (r reply) {
 	ctx := context.Background()
 	switch b := c.body.(type) {
 	case *beatCall:
-		o, err := w.store.Beat(ctx, w.app, b.report)
+		o, err := w.store.Heartbeat(ctx, w.app, b.report)
 		if r.err = err; b.plain {
 			b.orders = o
 		} else {

@@ -16,8 +16,8 @@ const (
 	ApplyBreaks Fault = "apply breaks off"   // fails after some of the actions
 	CrashBefore Fault = "crash before call"  // the worker crashes before the call takes effect
 	CrashAfter  Fault = "crash after effect" // the worker crashes after the effect and before the answer
-	// CrashWaits is a crash while the worker waits for Kinesis, an event, Options.StreamsFunc, or a
-	// checkpoint in the middle of a batch.
+	// CrashWaits is a crash while the worker waits for Kinesis, an event, Options.DiscoverStreams,
+	// or a checkpoint in the middle of a batch.
 	CrashWaits Fault = "crash while waiting"
 )
 
@@ -113,7 +113,7 @@ const (
 	Doubles     Fault = "doubling"
 	Trim        Fault = "records expire"
 	Recreate    Fault = "stream made anew"
-	Renames     Fault = "stream named or not" // Options.StreamsFunc names a stream, or stops naming it
+	Renames     Fault = "stream named or not" // Options.DiscoverStreams names a stream, or stops naming it
 	SetBack     Fault = "sink set back"       // the sink is restored from a backup while no worker runs
 	Resets      Fault = "operator's reset"    // an operator resets checkpoints, with or without running workers
 )
@@ -129,7 +129,7 @@ const (
 	InUse       Fault = "subscription in use"
 )
 
-// Faults of a call of Options.StreamsFunc.
+// Faults of a call of Options.DiscoverStreams.
 const (
 	NamesFail   Fault = "naming fails"
 	NamesSilent Fault = "naming silent"

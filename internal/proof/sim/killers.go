@@ -13,7 +13,7 @@ import (
 
 // killers contains the data about records that end the process that handles them.
 type killers struct {
-	after  int                 // value of Options.SuspectAfter
+	after  int                 // value of Options.OnFailure.SuspectAfter
 	inHand map[hand][]judge.ID // records in running handlers
 	// alone counts, for each record, the workers that crashed while it was the only record of its
 	// shard in a handler.
@@ -50,8 +50,8 @@ func (w *world) makeKillers() {
 	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}, at: map[judge.ID]shard.Position{}, moved: map[judge.ID]int{}}
 }
 
-// suspectAfter returns Options.SuspectAfter. In profiles without killers it is off, because
-// handling records one by one is slow.
+// suspectAfter returns Options.OnFailure.SuspectAfter. In profiles without killers it is off,
+// because handling records one by one is slow.
 func (w *world) suspectAfter() int {
 	if w.killers == nil {
 		return -1

@@ -13,7 +13,7 @@ import (
 
 // letters contains the data about failing and dead-lettered records.
 type letters struct {
-	policy weir.GiveUp // the policy without its destination
+	policy weir.FailurePolicy // the policy without its destination
 	// failed counts failed calls, for each owner and record. It counts the calls whose first record
 	// was this record, and the calls with only this record.
 	failed map[owned]*failures
@@ -108,7 +108,7 @@ func (f *badly) err(records []weir.Record) error {
 	case rejectsByName:
 		return weir.Reject(weir.FailedAt(r, errBad))
 	case leavesOut:
-		return weir.TooOld(r, f.n, errBad)
+		return weir.RejectOld(r, f.n, errBad)
 	}
 	return errBad
 }
@@ -121,11 +121,11 @@ func (w *world) makeLetters() {
 	d := roll(w.seed, "letters")
 	w.letters = &letters{failed: map[owned]*failures{}, ids: map[judge.ID]string{}, again: map[owned]bool{}}
 	p := &w.letters.policy
-	p.Attempts, p.Bisect, p.Patience, p.PerMinute = 1+d.below(4), d.chance(.6), -1, -1
+	p.MaxAttempts, p.Bisect, p.OutageGrace, p.MaxPerMinute = 1+d.below(4), d.chance(.6), -1, -1
 	if c := w.crosses; c != nil {
 		p.Bisect = c.has(featBisect)
 		if !c.has(featAttempts) {
-			p.Attempts = 0
+			p.MaxAttempts = 0
 		}
 		if c.has(featMaxAge) {
 			p.MaxAge = d.span(time.Second, time.Minute)
@@ -134,10 +134,10 @@ func (w *world) makeLetters() {
 		p.MaxAge = d.span(time.Second, time.Minute)
 	}
 	if d.chance(.5) {
-		p.Patience = d.span(100*time.Millisecond, 10*time.Second)
+		p.OutageGrace = d.span(100*time.Millisecond, 10*time.Second)
 	}
 	if p.Bisect && d.chance(.5) { // otherwise large batches wait for as many minutes
-		p.PerMinute = 60 + d.below(200)
+		p.MaxPerMinute = 60 + d.below(200)
 	}
 }
 
@@ -147,8 +147,8 @@ func (w *world) patience() time.Duration {
 		return 0
 	}
 	p := &w.letters.policy
-	d := max(p.Patience, 0) + retryMax
-	if p.Attempts == 0 { // records are dead-lettered only for their age
+	d := max(p.OutageGrace, 0) + retryMax
+	if p.MaxAttempts == 0 { // records are dead-lettered only for their age
 		d += p.MaxAge + w.skewed()
 	}
 	return d
@@ -159,7 +159,7 @@ func (w *world) lastingWays() []int {
 	p := &w.letters.policy
 	var ways []int
 	for _, how := range w.crosses.ways {
-		ends := p.Attempts > 0 || p.MaxAge > 0
+		ends := p.MaxAttempts > 0 || p.MaxAge > 0
 		switch how {
 		case rejects, rejectsByName, leavesOut:
 			ends = true
@@ -330,8 +330,8 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		case letter.Reason == deadletter.Age && f.untried > 0: // the handler requested it
 		case letter.Attempts > calls || letter.Attempts < 1:
 			w.breaks("the letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
-		case letter.Reason == deadletter.Attempts && letter.Attempts < p.Attempts:
-			w.breaks("%s is given up after %d attempts of %d", id, letter.Attempts, p.Attempts)
+		case letter.Reason == deadletter.Attempts && letter.Attempts < p.MaxAttempts:
+			w.breaks("%s is given up after %d attempts of %d", id, letter.Attempts, p.MaxAttempts)
 		case letter.Reason == deadletter.Rejected && f.rejected == 0:
 			w.breaks("%s is given up as rejected, and nobody has", id)
 		case letter.Reason == deadletter.Rejected && !alone, p.Bisect && !alone:

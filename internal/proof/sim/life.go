@@ -192,21 +192,29 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	if len(w.streams) > 1 {
 		names = l.named
 	}
-	if w.reading == weir.FanOut {
+	if w.reading == weir.ByFanOut {
 		o.stall = max(o.stall, 130*time.Second) // the minimum is 2 min, by the fastest clock
 	}
-	var give weir.GiveUp
+	var give weir.FailurePolicy
 	if w.letters != nil {
 		give = w.letters.policy
-		give.To = deadletter.Func(l.put)
+		give.Destination = deadletter.Func(l.put)
 	}
 	opts := weir.Options{
-		App: w.app, Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
-		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
-		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
-		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
-		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		GiveUp: give, Filter: w.filter(), Parallel: w.parallel, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
+		App: w.app, Streams: []string{firstStream}, DiscoverStreams: names, Worker: l.who.String(), Logger: l.logger(),
+		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
+		Timing: weir.Timing{
+			HeartbeatInterval: by(o.beat),
+			FailoverAfter:     by(o.failover),
+			HandoffTimeout:    by(o.handoff),
+			StopTimeout:       by(o.stop),
+			StallAfter:        by(o.stall),
+			HandlerTimeout:    by(o.handler),
+			ListInterval:      by(o.list),
+		},
+		Polling:   weir.Polling{IdleInterval: by(o.idle)},
+		Retry:     weir.Retry{MinBackoff: by(100 * time.Millisecond), MaxBackoff: by(retryMax)},
+		OnFailure: give, Filter: w.filter(), Concurrency: w.parallel, Events: l.hooks(),
 	}
 	w.crosses.options(&opts, by)
 	return opts
@@ -367,7 +375,7 @@ func unlessPanics(err error) error {
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 
-func (s store) Beat(ctx context.Context, app string, report lease.Report) (lease.Orders, error) {
+func (s store) Heartbeat(ctx context.Context, app string, report lease.Report) (lease.Orders, error) {
 	s.l.names(app)
 	b := s.l.w.gate.newBeat()
 	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}

@@ -55,7 +55,7 @@ func TestMatrixNamesThePairsWithTheFewestHours(t *testing.T) {
 	delete(m.seeds, pair{featParallel, featTooOld})
 	var out strings.Builder
 	m.print(&out, true)
-	for _, want := range []string{"335 of 336 legal ones", "the fewest worker hours: Parallel with TooOld 0.00,"} {
+	for _, want := range []string{"335 of 336 legal ones", "the fewest worker hours: Parallel with RejectOld 0.00,"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -11,9 +11,9 @@ func (w *world) makeParallel() {
 	}
 	d := roll(w.seed, "parallel")
 	p := &w.parallel
-	p.Keys, p.Calls, p.Span, p.SpanBytes = 2+d.below(15), 1+d.below(12), 100+d.below(100), 1<<20
+	p.Keys, p.MaxCalls, p.MaxRecords, p.MaxBytes = 2+d.below(15), 1+d.below(12), 100+d.below(100), 1<<20
 	if d.chance(.3) {
-		p.SpanAge = d.span(time.Second, 20*time.Second)
+		p.MaxAge = d.span(time.Second, 20*time.Second)
 	}
-	w.judge.Span = p.Span
+	w.judge.Span = p.MaxRecords
 }

@@ -10,11 +10,11 @@ import (
 
 // This file decides what counts as progress while an owner reads records that a filter drops. An
 // owner may read for long before it finds a record for its handler. Kinesis allows 5 reads per
-// second from a shard, and a read returns at most Options.Batch records. With a batch of 3, reading
-// 1,200 dropped records takes 80 s. If these records lie before the checkpoint, the checkpoint does
-// not show this work. That happens after a sink was restored from a backup. So the waiting time of
-// a shard starts again with each answer that has only dropped or handled records and that takes the
-// reader farther than all earlier answers.
+// second from a shard, and a read returns at most Options.Batching.MaxRecords records. With a batch
+// of 3, reading 1,200 dropped records takes 80 s. If these records lie before the checkpoint, the
+// checkpoint does not show this work. That happens after a sink was restored from a backup. So the
+// waiting time of a shard starts again with each answer that has only dropped or handled records
+// and that takes the reader farther than all earlier answers.
 //
 // Three rules keep this strict. First, if a record is for the handler, later records do not count
 // until that record is handled. Second, an answer without new records does not

@@ -29,7 +29,7 @@ type Profile struct {
 	Reuses float64 // fraction of the simulations that use Options.ReuseBuffers
 	Older  float64 // fraction of the starts that use the previous version
 	Sinks  bool    // handlers write to a sink that decides where reading starts
-	// Letters means that handlers always fail at some records, and that Options.GiveUp decides
+	// Letters means that handlers always fail at some records, and that Options.OnFailure decides
 	// about these records.
 	Letters bool
 	Killers bool // handlers also end the process at some records
@@ -40,8 +40,8 @@ type Profile struct {
 	// Crosses means that the seed chooses the features from the covering list. See [covering].
 	Crosses bool
 	Apps    int // number of applications, one if 0
-	// Streams contains the smallest and the largest number of streams. Options.Stream names the
-	// first stream, and Options.StreamsFunc names the others.
+	// Streams contains the smallest and the largest number of streams. Options.Streams names the
+	// first stream, and Options.DiscoverStreams names the others.
 	Streams   [2]int
 	Apart     bool // some workers read only some of them
 	Producers int  // records are put by up to this many producers; by none if 0

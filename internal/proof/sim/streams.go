@@ -22,14 +22,14 @@ type stream struct {
 	name    string
 	now     *model.Stream   // nil while the stream is deleted
 	deleted bool            // the stream has been deleted at least once
-	named   bool            // Options.StreamsFunc or Options.Stream names the stream
+	named   bool            // Options.DiscoverStreams or Options.Streams names the stream
 	since   int64           // when named last changed; zero before the first change
 	anew    int64           // when the stream was last recreated; 0 if never
 	lives   []*model.Stream // all streams that have had this name
 }
 
-// makeStreams creates the streams of an application. Options.Stream names the first one, and
-// Options.StreamsFunc the others.
+// makeStreams creates the streams of an application. Options.Streams names the first one, and
+// Options.DiscoverStreams the others.
 func (w *world) makeStreams(shards int) {
 	d := roll(w.seed, "streams")
 	n := max(w.profile.Streams[0], 1)
@@ -78,7 +78,7 @@ func (s *shared) allStreams() (all []*stream) {
 
 const firstStream = "s"
 
-// named is the Options.StreamsFunc of every worker.
+// named is the Options.DiscoverStreams of every worker.
 func (l *life) named(ctx context.Context) ([]string, error) {
 	r := l.w.gate.wait(&call{life: l, op: "streams", ctx: ctx, body: namesCall{}})
 	names, _ := r.value.([]string)
@@ -87,7 +87,7 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 
 type namesCall struct{}
 
-// admitNames decides the fate of a call of Options.StreamsFunc.
+// admitNames decides the fate of a call of Options.DiscoverStreams.
 func (w *world) admitNames(c *call) {
 	d := w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)

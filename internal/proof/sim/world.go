@@ -75,8 +75,8 @@ type world struct {
 	sink    *sink    // nil if handlers have no sink
 	letters *letters // nil if no record is dead-lettered
 	killers *killers // nil if no record ends a process
-	// parallel is Options.Parallel. It is zero if keys are not handled in parallel.
-	parallel weir.Parallel
+	// parallel is Options.Concurrency. It is zero if keys are not handled in parallel.
+	parallel weir.Concurrency
 	filters  *filters // nil if no record is dropped
 	windows  *windows // nil without windows
 	// nil if records are put without a producer
@@ -181,7 +181,7 @@ func newWorld(all *shared, seed uint64, i int, p Profile) {
 	all.apps = append(all.apps, w)
 	w.makeCrossing(seed)
 	if pushed := roll(w.seed, "pushed"); pushed.chance(w.profile.Pushed) {
-		w.reading = weir.FanOut
+		w.reading = weir.ByFanOut
 	}
 	if reuses := roll(w.seed, "reuses"); reuses.chance(w.profile.Reuses) {
 		w.reuses = true

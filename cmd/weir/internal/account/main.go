@@ -37,7 +37,7 @@ func consumer(cfg aws.Config) (*weir.Consumer, error) {
 		o.Credentials = aws.NewCredentialsCache(assumed)
 	})
 	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
-	return weir.New(client, store, weir.Options{Stream: stream, App: "billing"})
+	return weir.New(client, store, weir.Options{Streams: []string{stream}, App: "billing"})
 }
 
 func main() {

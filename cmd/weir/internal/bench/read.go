@@ -52,7 +52,7 @@ func (o *readOptions) measure(
 	ctx context.Context, client *kinesis.Client, from weir.Position,
 ) (*readResult, error) {
 	reader, err := weir.NewReader(client, weir.ReaderOptions{
-		Stream: o.stream, Start: from, IdleInterval: o.idle, Logger: slog.New(slog.DiscardHandler),
+		Stream: o.stream, Start: from, Polling: weir.Polling{IdleInterval: o.idle}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, cli.Usage(explain.InFlags(err))

@@ -23,10 +23,10 @@ type giveUpFlags struct {
 // applyGiveUp completes the options for dead letters. It returns an error if the flags contradict
 // each other.
 func (o *options) applyGiveUp(given func(flag string) bool) error {
-	g, to := &o.giveUp, &o.settings.GiveUp
+	g, to := &o.giveUp, &o.settings.OnFailure
 	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
 	handled := o.exec != "" || o.lambda.used() || fails
-	when := to.Attempts > 0 || to.MaxAge != 0 || o.lambda.age > 0 || o.execResults.On || fails
+	when := to.MaxAttempts > 0 || to.MaxAge != 0 || o.lambda.age > 0 || o.execResults.On || fails
 	switch {
 	case g.dead == "", !given("dead") && !(handled && when): // the environment may set a place for other commands
 		return nil
@@ -37,11 +37,11 @@ func (o *options) applyGiveUp(given func(flag string) bool) error {
 	case !when:
 		return cli.Usagef("--dead alone dead-letters nothing: add --attempts or --max-age, or let the command reject records, with --exec-results")
 	}
-	if given("patience") && to.Patience == 0 {
-		to.Patience = -1
+	if given("patience") && to.OutageGrace == 0 {
+		to.OutageGrace = -1
 	}
-	if given("dead-per-minute") && to.PerMinute == 0 {
-		to.PerMinute = -1
+	if given("dead-per-minute") && to.MaxPerMinute == 0 {
+		to.MaxPerMinute = -1
 	}
 	place, err := deadletters.Parse(g.dead)
 	if err != nil {
@@ -50,7 +50,7 @@ func (o *options) applyGiveUp(given func(flag string) bool) error {
 	if g.asLambda && place.Kind != deadletters.Queue && place.Kind != deadletters.S3 {
 		return cli.Usagef("--dead-format lambda applies only to a queue or a bucket, as with Lambda's event sources: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
 	}
-	g.place, to.To = place, &g.letters
+	g.place, to.Destination = place, &g.letters
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (f *lambdaFlags) complete(o *weir.Options, given func(flag string) bool) {
 	if !given("lambda-output") {
 		f.output = outputRate
 	}
-	o.Batch = cmp.Or(o.Batch, 100)
+	o.Batching.MaxRecords = cmp.Or(o.Batching.MaxRecords, 100)
 	f.processes = cmp.Or(f.processes, runtime.GOMAXPROCS(0))
 	f.timeout = cmp.Or(f.timeout, time.Minute)
 }

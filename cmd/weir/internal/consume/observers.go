@@ -23,7 +23,7 @@ type observers struct {
 // serve answers health checks and scrapes of metrics until stop is called. Health checks use the
 // consumer that c contains at that time. If both addresses are equal, one server serves both.
 func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
-	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().Health().ServeHTTP(w, r) })
+	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().HealthHandler().ServeHTTP(w, r) })
 	var stops []func() error
 	stop = func() error {
 		var all []error

@@ -19,7 +19,7 @@ func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	options.Reading, options.FanOutName, options.FanOutARNs = o.fanOut.Reading(), o.fanOut.Name, o.fanOut.ARNs
 	// Without a bucket and without parallel keys, the handlers copy the parts of records that they
 	// keep. The worker can then reuse its buffers.
-	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
+	options.ReuseBuffers = o.to.bucket == "" && options.Concurrency.Keys < 2
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles

@@ -20,7 +20,7 @@ import (
 // table returns the flags of consume. It is called to register the flags. It is called again after
 // they are parsed, because rules contain the values of flags.
 func (o *options) table(cmd *cobra.Command) []row {
-	s, g, l, m := &o.settings, &o.settings.GiveUp, &o.lambda, &o.metrics
+	s, g, l, m := &o.settings, &o.settings.OnFailure, &o.lambda, &o.metrics
 	const noWindow = "FLAG cannot be combined with --tumbling-window-in-seconds: a window " +
 		"needs all of its records, so none is dead-lettered, and a failed call is repeated " +
 		"until it succeeds"
@@ -35,7 +35,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"--dead, such as --dead file:PATH"}
 		whole   = rule{l.window == 0, noWindow}
 		halves  = rule{l.window == 0 || !g.Bisect, noWindow}
-		inOrder = rule{l.window == 0 || s.Parallel.Keys < 2, "FLAG cannot be combined with " +
+		inOrder = rule{l.window == 0 || s.Concurrency.Keys < 2, "FLAG cannot be combined with " +
 			"--tumbling-window-in-seconds: the records of a window are handled one after the " +
 			"other"}
 		objects = rule{o.to.inBucket(), "FLAG applies only to objects in S3: add --to " +
@@ -216,23 +216,23 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{function},
 		},
 		{
-			name: "batch-size", is: "batch", to: number(&s.Batch, 1, 10_000),
+			name: "batch-size", is: "batch", to: number(&s.Batching.MaxRecords, 1, 10_000),
 			text:  "--batch for --lambda, by Lambda's name (default 100)",
 			rules: []rule{function},
 		},
 		{
 			name: "maximum-retry-attempts", is: "attempts",
-			to: parsed(&g.Attempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
+			to: parsed(&g.MaxAttempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
 			text: "calls after the first that failed, until records are given up; -1 is no " +
 				"limit (default -1)",
 			rules: []rule{
-				function, {l.window == 0 || g.Attempts == 0, noWindow},
-				{g.Attempts == 0 || dead.met, lambdasDead},
+				function, {l.window == 0 || g.MaxAttempts == 0, noWindow},
+				{g.MaxAttempts == 0 || dead.met, lambdasDead},
 			},
 		},
 		{
 			name: "parallelization-factor", is: "parallel",
-			to:    number(&s.Parallel.Keys, 1, 10_000),
+			to:    number(&s.Concurrency.Keys, 1, 10_000),
 			text:  "--parallel for --lambda, by Lambda's name (default 1)",
 			rules: []rule{function, inOrder},
 		},
@@ -248,7 +248,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 				function,
 				{0 <= l.wait && l.wait <= 300, fmt.Sprintf("FLAG %d: want 0 to 300", l.wait)},
 			},
-			then: func() error { s.BatchWait = time.Duration(l.wait) * time.Second; return nil },
+			then: func() error { s.Batching.MaxWait = time.Duration(l.wait) * time.Second; return nil },
 		},
 		{
 			name: "starting-position", is: "from", to: &l.position,
@@ -283,7 +283,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{whole},
 		},
 		{
-			name: "attempts", to: number(&g.Attempts, 1, 10_000),
+			name: "attempts", to: number(&g.MaxAttempts, 1, 10_000),
 			text: "dead-letter a batch after this number of failed calls, 1 to 10000 (default: " +
 				"never)",
 			rules: []rule{dead, whole},
@@ -294,13 +294,13 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"that fails: pass a failed batch again in halves, and dead-letter single records " +
 			"only"},
 		{
-			name: "patience", to: &cli.Span{To: &g.Patience, Zero: true},
+			name: "patience", to: &cli.Span{To: &g.OutageGrace, Zero: true},
 			text: "how long to wait before dead-lettering if no other record is handled " +
 				"either, because the cause may be an outage; 0 does not wait (default 2m)",
 			rules: []rule{dead},
 		},
 		{
-			name: "dead-per-minute", to: number(&g.PerMinute, 0, 1_000_000),
+			name: "dead-per-minute", to: number(&g.MaxPerMinute, 0, 1_000_000),
 			text: "the maximum number of records to dead-letter per minute; 0 is no limit " +
 				"(default 60)",
 			rules: []rule{dead},
@@ -318,23 +318,23 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 
 		// Settings of package weir. The texts contain their defaults.
-		{name: "batch", to: number(&s.Batch, 1, 10_000), text: "the maximum number of records " +
+		{name: "batch", to: number(&s.Batching.MaxRecords, 1, 10_000), text: "the maximum number of records " +
 			"in a batch, 1 to 10000 (default 10000)"},
 		{
-			name: "batch-bytes", to: parsed(&s.BatchBytes, cli.ParseSize, 0, 1<<30, "0 to 1GiB"),
+			name: "batch-bytes", to: parsed(&s.Batching.MaxBytes, cli.ParseSize, 0, 1<<30, "0 to 1GiB"),
 			text: "the maximum size of the data in a batch, such as 4MiB; a larger record is " +
 				"its own batch, and 0 is no limit (default 0)",
 		},
-		{name: "batch-wait", to: &cli.Span{To: &s.BatchWait, Zero: true}, text: "how long a " +
+		{name: "batch-wait", to: &cli.Span{To: &s.Batching.MaxWait, Zero: true}, text: "how long a " +
 			"batch that is not full waits for more records, up to 5m; 0 hands over what there " +
 			"is (default 0)"},
 		{
-			name: "parallel", to: number(&s.Parallel.Keys, 1, 10_000),
+			name: "parallel", to: number(&s.Concurrency.Keys, 1, 10_000),
 			text: "how many partition keys of a shard are handled at a time, each in its " +
 				"order, 1 to 10000 (default 1: one batch of a shard after the other)",
 			rules: []rule{
 				inOrder,
-				{s.Parallel.Keys < 2 || !o.to.inBucket(), "FLAG cannot be combined with --to " +
+				{s.Concurrency.Keys < 2 || !o.to.inBucket(), "FLAG cannot be combined with --to " +
 					"s3: an object has the records of a shard one after the other"},
 			},
 		},
@@ -357,7 +357,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			},
 			text: "this worker's share of the shards, relative to the others (default 1)",
 		},
-		{name: "read-share", to: with(records.RegisterReadShare, &s.ReadShare)},
+		{name: "read-share", to: with(records.RegisterReadShare, &s.Polling.Share)},
 		{name: "wire", to: with(records.RegisterWire, &s.Wire)},
 		{
 			name: "aggregates",
@@ -384,31 +384,31 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "suspect-after",
-			to:   parsed(&s.SuspectAfter, parseSuspect, -1, 1000, "1 to 1000, or -1 for never"),
+			to:   parsed(&s.OnFailure.SuspectAfter, parseSuspect, -1, 1000, "1 to 1000, or -1 for never"),
 			text: "how many workers have to die one after the other at one checkpoint until " +
 				"records there are handled one at a time, 1 to 1000; -1 is never (default 2)",
 		},
-		{name: "idle-interval", to: &s.IdleInterval, text: "pause between two reads of a shard " +
+		{name: "idle-interval", to: &s.Polling.IdleInterval, text: "pause between two reads of a shard " +
 			"that has nothing new, 200ms to 1m (default 1s)"},
-		{name: "retry-min", to: &s.RetryMin, text: "first pause before a batch that failed is " +
+		{name: "retry-min", to: &s.Retry.MinBackoff, text: "first pause before a batch that failed is " +
 			"handled again; it doubles (default 100ms)"},
-		{name: "retry-max", to: &s.RetryMax, text: "longest pause before a batch that failed " +
+		{name: "retry-max", to: &s.Retry.MaxBackoff, text: "longest pause before a batch that failed " +
 			"is handled again (default 30s)"},
-		{name: "beat-interval", to: &s.BeatInterval, text: "how often this worker says that it " +
+		{name: "beat-interval", to: &s.Timing.HeartbeatInterval, text: "how often this worker says that it " +
 			"lives and saves its progress, 100ms to 1m (default 1s)"},
-		{name: "failover-after", to: &s.FailoverAfter, text: "how long a worker may be silent " +
+		{name: "failover-after", to: &s.Timing.FailoverAfter, text: "how long a worker may be silent " +
 			"before its shards go to others; 3 beat intervals to 1h, the same for all workers " +
 			"(default 5s)"},
-		{name: "handoff-timeout", to: &s.HandoffTimeout, text: "how long a batch may take to " +
+		{name: "handoff-timeout", to: &s.Timing.HandoffTimeout, text: "how long a batch may take to " +
 			"finish when its shard moves to another worker (default 30s)"},
-		{name: "stop-timeout", to: &s.StopTimeout, text: "how long batches may take to finish " +
+		{name: "stop-timeout", to: &s.Timing.StopTimeout, text: "how long batches may take to finish " +
 			"when the worker is ended (default 30s)"},
-		{name: "stall-after", to: &s.StallAfter, text: "how long reading a shard may fail " +
+		{name: "stall-after", to: &s.Timing.StallAfter, text: "how long reading a shard may fail " +
 			"before another worker tries, 30s to 24h (default 2m)"},
-		{name: "list-interval", to: &s.ListInterval, text: "how often the shards of each " +
+		{name: "list-interval", to: &s.Timing.ListInterval, text: "how often the shards of each " +
 			"stream are listed although nothing hints at a change, 1s to 1h (default 1m)"},
 		{
-			name: "handler-timeout", to: &cli.Span{To: &s.HandlerTimeout, Zero: true},
+			name: "handler-timeout", to: &cli.Span{To: &s.Timing.HandlerTimeout, Zero: true},
 			text: "how long a batch may take before its shard goes to another worker, from 1s; " +
 				"0 is no limit (default 0)",
 		},

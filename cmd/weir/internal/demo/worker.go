@@ -83,13 +83,13 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 		HTTPClient:   awshttp.NewBuildableClient(),
 		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
 	})
-	reading := weir.Polling
+	reading := weir.ByPolling
 	if w.FanOut {
-		reading = weir.FanOut
+		reading = weir.ByFanOut
 	}
 	consumer, err := weir.New(client, store, weir.Options{
-		App: app, Stream: stream, Worker: w.Name, Reading: reading,
-		BeatInterval: w.Beat, FailoverAfter: w.Failover,
+		App: app, Streams: []string{stream}, Worker: w.Name, Reading: reading,
+		Timing: weir.Timing{HeartbeatInterval: w.Beat, FailoverAfter: w.Failover},
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {

@@ -185,7 +185,7 @@ func (r report) verdict() error {
 // seen but was not.
 func leading(f Facts) string {
 	for _, w := range f.Second.Workers {
-		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Beat) {
+		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Heartbeat) {
 			return cmp.Or(w.Name, w.Session)
 		}
 	}

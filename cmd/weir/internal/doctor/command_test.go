@@ -159,7 +159,7 @@ func TestTheDoctorKnowsThePast(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	f := Facts{Apart: 5 * time.Second, Beats: map[string]bool{"S1": true}, Shards: map[lease.Key]Shard{key("1"): {First: Look{Waits: true, Age: 30 * time.Minute}, Second: Look{Waits: true, Age: 30 * time.Minute}}}}
 	for i, v := range []*lease.View{&f.First, &f.Second} {
-		v.Workers = []lease.Worker{{Session: "S1", Beat: uint64(i)}}
+		v.Workers = []lease.Worker{{Session: "S1", Heartbeats: uint64(i)}}
 		v.Leases = []lease.Lease{{Key: key("1"), Owner: "S1"}}
 	}
 	past := observe.Past{}
@@ -169,7 +169,7 @@ func TestTheDoctorKnowsThePast(t *testing.T) {
 	if sum := judged(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 28 min") {
 		t.Error(sum.Sentence)
 	}
-	f.Beats["S1"], f.Second.Workers[0].Beat, f.Apart = false, 0, time.Minute
+	f.Beats["S1"], f.Second.Workers[0].Heartbeats, f.Apart = false, 0, time.Minute
 	if sum := judged(f, past, now.Add(10*time.Minute)); sum.State != health.Unread || !strings.Contains(sum.Sentence, "no worker lives for at least 9 min") {
 		t.Error(sum.Sentence)
 	}

@@ -129,7 +129,7 @@ func (p *patient) over(session string) bool { return !p.lives[session] }
 // unseen reports whether the time between the two reads was too short to see a heartbeat of the
 // worker.
 func (p *patient) unseen(w lease.Worker) bool {
-	return !w.Ended && !p.Beats[w.Session] && p.Apart < 2*timesOf(w).Beat
+	return !w.Ended && !p.Beats[w.Session] && p.Apart < 2*timesOf(w).Heartbeat
 }
 
 func timesOf(w lease.Worker) lease.Times { return w.Times.Or(lease.DefaultTimes) }
@@ -207,7 +207,7 @@ func (p *patient) leader() {
 		p.found(Error, "no-leader", p.App, "look at the workers' logs: they cannot take the lead in the store",
 			"there is no leader although %s send heartbeats, so no lease is assigned and new shards are not found", count(p.running, "worker"))
 	case p.unseen(p.workerOf(b.Session)):
-	case a.Session == b.Session && a.Term == b.Term && a.Beat == b.Beat:
+	case a.Session == b.Session && a.Term == b.Term && a.Heartbeats == b.Heartbeats:
 		p.found(Warning, "leader-silent", p.names[b.Session], "if this does not change, look at the workers' logs: another worker should take the lead within their failover time",
 			"the leader, %s, has sent no heartbeat for %v", p.names[b.Session], figures.Duration(p.Apart))
 	}
@@ -367,7 +367,7 @@ func (p *patient) deaths() {
 		case l.Finished():
 		case d.Alone > 0:
 			p.alike(Error, "killer", "shard", l.Key.String(),
-				"fix the handler, so that it survives that record; Options.GiveUp dead-letters such records, and \"weir group reset\" with the shard skips them",
+				"fix the handler, so that it survives that record; Options.OnFailure dead-letters such records, and \"weir group reset\" with the shard skips them",
 				"a record kills the worker that handles it",
 				"%s died one after the other at %s, %d of them while they handled a single record: the one before %s", count(d.Count, "worker"), l.Key, d.Tried, d.Record)
 		case d.Count > 1:

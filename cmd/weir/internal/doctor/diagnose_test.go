@@ -34,8 +34,8 @@ func healthy(t testing.TB) *Facts {
 	rest := shard.HashRange{Start: shard.HashKey{Hi: 1 << 62}, End: lower.End}
 	view := func() lease.View {
 		return lease.View{
-			Leader:  lease.Leader{Session: "A", Term: 3, Beat: 10},
-			Workers: []lease.Worker{{Session: "A", Name: "ann", Beat: 10, Weight: 1}, {Session: "B", Name: "bob", Beat: 20, Weight: 1}},
+			Leader:  lease.Leader{Session: "A", Term: 3, Heartbeats: 10},
+			Workers: []lease.Worker{{Session: "A", Name: "ann", Heartbeats: 10, Weight: 1}, {Session: "B", Name: "bob", Heartbeats: 20, Weight: 1}},
 			Leases: []lease.Lease{
 				{Key: key("0"), Range: lower, Epoch: 4, Position: shard.End, Last: "A"},
 				{Key: key("1"), Range: quarter, Parents: []string{"0"}, Epoch: 2, Owner: "A", Last: "A", Position: at(t, "100"), Born: 7},
@@ -51,7 +51,7 @@ func healthy(t testing.TB) *Facts {
 		}}},
 		Shards: map[lease.Key]Shard{key("1"): {}, key("2"): {}, key("3"): {}},
 	}
-	f.Second.Leader.Beat = 16
+	f.Second.Leader.Heartbeats = 16
 	return f
 }
 
@@ -130,7 +130,7 @@ func TestDiagnose(t *testing.T) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.Second.Leases[1].Epoch, f.Second.Leases[1].Owner = 3, "B"
 		}, "", nil},
-		"no worker": {func(f *Facts) { f.Beats = nil; f.Second.Leader.Beat = 10 },
+		"no worker": {func(f *Facts) { f.Beats = nil; f.Second.Leader.Heartbeats = 10 },
 			"error no-workers billing\ninfo dead-worker ann", []string{"the 3 shards"}},
 		"no worker, and no lease either": {func(f *Facts) {
 			f.Beats, f.Streams = nil, nil
@@ -140,34 +140,34 @@ func TestDiagnose(t *testing.T) {
 		"a dead worker":          {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6 s"}},
 		"a worker that is silent, and not dead by its own times": {func(f *Facts) {
 			f.Beats["B"] = false
-			f.times(lease.Times{Beat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
+			f.times(lease.Times{Heartbeat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--watch 21s"}},
 		"a worker whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
-			f.times(lease.Times{Beat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
+			f.times(lease.Times{Heartbeat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--watch 21s"}},
 		"workers whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
-			f.Second.Leader.Beat = f.First.Leader.Beat
-			f.times(lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
+			f.Second.Leader.Heartbeats = f.First.Leader.Heartbeats
+			f.times(lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
 		}, "info unseen-worker ann", []string{"--watch 1h0m1s"}},
 		"a worker that is dead by times of its own": {func(f *Facts) {
 			f.Beats["B"] = false
-			f.times(lease.Times{Beat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second})
+			f.times(lease.Times{Heartbeat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second})
 		}, "warning dead-worker bob", []string{"for 6 s, and counts as dead after 6 s"}},
 		"a worker that trusts its leases for longer than another waits": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
-				w.Times = lease.Times{Beat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
+				w.Times = lease.Times{Heartbeat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
 		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same BeatInterval"}},
 		"a worker that beats too seldom for another": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
-				w.Times = lease.Times{Beat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
+				w.Times = lease.Times{Heartbeat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
 		}, "warning times-differ billing", []string{"worker bob sends a heartbeat every 1.7 s, and worker ann considers others dead after 5 s"}},
 		"workers whose times differ and do no harm": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
-				w.Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
+				w.Times = lease.Times{Heartbeat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 			})
 		}, "info times-differ billing", []string{"ann 1 s / 5 s / 30 s, bob 1.5 s / 5 s / 30 s"}},
 		"workers that read different streams": {func(f *Facts) {
@@ -184,7 +184,7 @@ func TestDiagnose(t *testing.T) {
 		"the times of a dead worker are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) {
-				w.Times = lease.Times{Beat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second}
+				w.Times = lease.Times{Heartbeat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second}
 			})
 		}, "warning dead-worker bob", nil},
 		"a worker that was ended meanwhile": {func(f *Facts) { f.Beats["B"] = false; f.Second.Workers[1].Ended = true }, "", nil},
@@ -220,7 +220,7 @@ func TestDiagnose(t *testing.T) {
 		}, "", nil},
 		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Term: 4} }, "", nil},
 		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
-		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Beat = 10 }, "warning leader-silent ann", []string{"ann"}},
+		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Heartbeats = 10 }, "warning leader-silent ann", []string{"ann"}},
 		"leases are not assigned":                          {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is without an owner, s/1"}},
 		"a lease that just became free":                    {func(f *Facts) { free(&f.Second.Leases[1]) }, "", nil},
 		"a lease that was given out and became free again": {func(f *Facts) { f.lease("1", free); f.Second.Leases[1].Epoch = 9 }, "", nil},
@@ -272,7 +272,7 @@ func TestDiagnose(t *testing.T) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 5 * time.Minute, Why: "the database\nis full",
 					Failing: lease.Failing{At: "4959", KeyHash: "ab12cd34", Records: 1, Attempts: 12, GivenUp: 3}}}
 			})
-		}, "warning handler-fails s/2", []string{"the handler of worker bob fails at the record 4959 of s/2 (hash of its key ab12cd34) for 5 min, 12 calls until now: the database is full; 3 records of the shard were dead-lettered recently", "Options.GiveUp"}},
+		}, "warning handler-fails s/2", []string{"the handler of worker bob fails at the record 4959 of s/2 (hash of its key ab12cd34) for 5 min, 12 calls until now: the database is full; 3 records of the shard were dead-lettered recently", "Options.OnFailure"}},
 		"a handler fails and its checkpoint stands still": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
@@ -286,7 +286,7 @@ func TestDiagnose(t *testing.T) {
 		}, "warning handler-fails s/2", []string{"fails with the next records of s/2 for"}},
 		"the brake holds giving up": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
-				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldPatience}}}
+				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldForOutage}}}
 			})
 		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "Patience"}},
 		"the rate holds giving up of all shards": {func(f *Facts) {

@@ -39,20 +39,20 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 			"workers have dead-lettered records of them",
 			"worker %s has dead-lettered %s of %s within %s, the last of them %s%s", name, count(f.GivenUp, "record"), t.Key, rough(t.For), f.At, why)
 	case f.Letters:
-		p.alike(Error, "letters-fail", "shard", t.Key.String(), "repair the destination of dead letters (Options.GiveUp.To, --dead); the shard continues as soon as they can be written",
+		p.alike(Error, "letters-fail", "shard", t.Key.String(), "repair the destination of dead letters (Options.OnFailure.Destination, --dead); the shard continues as soon as they can be written",
 			"records have to be dead-lettered, and that fails"+why,
 			"worker %s cannot dead-letter records of %s for %s, so the shard waits%s", name, t.Key, rough(t.For), why)
-	case f.Held == lease.HeldPatience:
+	case f.Held == lease.HeldForOutage:
 		p.alike(severity, "give-up-held", "shard", t.Key.String(),
-			"check what the handler depends on, such as a database; the record is dead-lettered after Options.GiveUp.Patience, or once another record is handled",
+			"check what the handler depends on, such as a database; the record is dead-lettered after Options.OnFailure.OutageGrace, or once another record is handled",
 			"records fail, and are not dead-lettered yet, because no other record is handled either: "+reason(t.Key, t.Why),
 			"%s; it is not dead-lettered yet, because the worker has handled no other record since", fails)
 	case f.Held == lease.HeldRate:
-		p.alike(severity, "give-up-held", "shard", t.Key.String(), "check whether the records are at fault; if they are, raise Options.GiveUp.PerMinute",
+		p.alike(severity, "give-up-held", "shard", t.Key.String(), "check whether the records are at fault; if they are, raise Options.OnFailure.MaxPerMinute",
 			"records fail, and are not dead-lettered yet, because there are too many per minute: "+reason(t.Key, t.Why),
 			"%s; it is not dead-lettered yet, because there are too many per minute", fails)
 	case f.Attempts > 0:
-		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.GiveUp, --attempts with --dead)",
+		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.OnFailure, --attempts with --dead)",
 			"handlers fail: "+reason(t.Key, t.Why), "%s", fails)
 	default:
 		return false

@@ -12,8 +12,8 @@ const (
 	// waitsLong is the minimum age of an unhandled record for a finding about a checkpoint that
 	// does not move.
 	waitsLong = time.Minute
-	// stallAfter is the default of weir.Options.StallAfter. A worker itself reports batches that
-	// take longer. The worker's actual setting is not in the store.
+	// stallAfter is the default of weir.Options.Timing.StallAfter. A worker itself reports batches
+	// that take longer. The worker's actual setting is not in the store.
 	stallAfter = 2 * time.Minute
 )
 

@@ -13,13 +13,13 @@ import (
 // according to its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
-	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
+	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Heartbeat) + time.Second).String()
 	if p.unseen(w) {
-		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they are alive cannot be seen in so short a time", "whether worker %s (session %s) is alive cannot be seen in %v: it sends a heartbeat every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat))
+		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they are alive cannot be seen in so short a time", "whether worker %s (session %s) is alive cannot be seen in %v: it sends a heartbeat every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Heartbeat))
 		return
 	}
 	p.alike(Warning, "silent-worker", "worker", name, longer+"; if this does not change, look at the worker's log: it cannot reach the store, or it was killed", "without a heartbeat, but not yet for so long that they count as dead",
-		"worker %s (session %s) has sent no heartbeat for %v although its interval is %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
+		"worker %s (session %s) has sent no heartbeat for %v although its interval is %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Heartbeat), figures.Duration(times.Failover))
 }
 
 // times finds workers whose times do not fit together. Any worker may become the leader, so the
@@ -43,8 +43,8 @@ func (p *patient) times() {
 	}
 	failover := by(func(t lease.Times) time.Duration { return t.Failover })
 	hasty, trusting := slices.MinFunc(live, failover), slices.MaxFunc(live, failover)
-	slow := slices.MaxFunc(live, by(func(t lease.Times) time.Duration { return t.Beat }))
-	shortest, longest, beat := timesOf(hasty).Failover, timesOf(trusting).Failover, timesOf(slow).Beat
+	slow := slices.MaxFunc(live, by(func(t lease.Times) time.Duration { return t.Heartbeat }))
+	shortest, longest, beat := timesOf(hasty).Failover, timesOf(trusting).Failover, timesOf(slow).Heartbeat
 	const same = "give all workers of the application the same BeatInterval, FailoverAfter and HandoffTimeout; ignore this during a rolling change of them"
 	switch {
 	case shortest < 3*beat:
@@ -71,7 +71,7 @@ func (p *patient) workerOf(session string) lease.Worker {
 }
 
 func timesText(t lease.Times) string {
-	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
+	return figures.Duration(t.Heartbeat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
 
 // live returns the second view without dead workers. Workers whose heartbeat could not be seen yet

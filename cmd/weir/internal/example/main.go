@@ -26,7 +26,7 @@ func main() {
 		log.Fatal(err)
 	}
 	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
-	options := weir.Options{Stream: "orders", App: "billing"}
+	options := weir.Options{Streams: []string{"orders"}, App: "billing"}
 	c, err := weir.New(kinesis.NewFromConfig(cfg), store, options)
 	if err != nil {
 		log.Fatal(err)

@@ -63,9 +63,9 @@ func (f *Flag) Args(cmd *cobra.Command, args []string) error {
 
 func (f *Flag) Reading() weir.Reading {
 	if f.On {
-		return weir.FanOut
+		return weir.ByFanOut
 	}
-	return weir.Polling
+	return weir.ByPolling
 }
 
 func Command(t cli.Terminal) *cobra.Command {

@@ -44,7 +44,7 @@ func run(ctx context.Context) error {
 	if err := store.Migrate(ctx); err != nil { // makes the tables, unless they are there
 		return err
 	}
-	options := weir.Options{Stream: "flights", App: "first"}
+	options := weir.Options{Streams: []string{"flights"}, App: "first"}
 	c, err := weir.New(kinesis.NewFromConfig(cfg), store, options)
 	if err != nil {
 		return err

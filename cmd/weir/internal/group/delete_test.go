@@ -39,7 +39,7 @@ func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 			return
 		}
 		defer file.Close()
-		if _, err := file.Beat(t.Context(), "a", lease.Report{Session: "A", Name: "ann", First: true}); err != nil {
+		if _, err := file.Heartbeat(t.Context(), "a", lease.Report{Session: "A", Name: "ann", First: true}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -264,7 +264,7 @@ func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) 
 		return "unknown"
 	case beating[w.Session]:
 		return "beating"
-	case looked < 2*w.Times.Or(lease.DefaultTimes).Beat:
+	case looked < 2*w.Times.Or(lease.DefaultTimes).Heartbeat:
 		return "unknown"
 	}
 	return "silent"

@@ -48,8 +48,8 @@ func TestDescribe(t *testing.T) {
 	v.Paused = []string{"s"}
 	v.Leases[1].Load, v.Leases[3].Load, v.Leases[3].Heir = lease.LoadOf(1<<20), lease.LoadOf(1), lease.Nobody
 	v.Workers[0].Drain = true
-	v.Workers[0].Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: time.Minute, Handoff: time.Minute}
-	v.Workers[1].Times = lease.Times{Beat: 2 * time.Second, Failover: time.Minute, Handoff: time.Minute}
+	v.Workers[0].Times = lease.Times{Heartbeat: 1500 * time.Millisecond, Failover: time.Minute, Handoff: time.Minute}
+	v.Workers[1].Times = lease.Times{Heartbeat: 2 * time.Second, Failover: time.Minute, Handoff: time.Minute}
 	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}, {State: lease.CutOff, For: 2 * time.Minute, Why: "no route"},
 		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49+2", KeyHash: "ab12cd34", Records: 1, Attempts: 12, Held: lease.HeldRate, GivenUp: 1}},
 		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49", Records: 7, Attempts: 1, Held: "of a later version"}},
@@ -139,7 +139,7 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	if len(d.Workers) != 1 || d.Workers[0].State != "unknown" || d.Leader != nil {
 		t.Errorf("described as %+v", d)
 	}
-	slow := lease.Worker{Session: "S", Times: lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
+	slow := lease.Worker{Session: "S", Times: lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
 	d = describe("a", "", lease.View{Workers: []lease.Worker{slow}}, map[string]bool{}, 10*time.Second, nil)
 	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
 		t.Errorf("a worker that beats less often than it was looked at is described as %+v", w)

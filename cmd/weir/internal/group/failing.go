@@ -50,7 +50,7 @@ func (f *failingInfo) String() string {
 	}
 	switch f.Held {
 	case "":
-	case lease.HeldPatience:
+	case lease.HeldForOutage:
 		add("not given up yet, because nothing else is handled, either")
 	case lease.HeldRate:
 		add("not given up yet, because that would be too many a minute")

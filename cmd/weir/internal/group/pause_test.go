@@ -15,7 +15,7 @@ import (
 func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	mem := memstore.New()
 	for _, s := range []string{"A", "B"} {
-		if _, err := mem.Beat(t.Context(), "a", lease.Report{Session: s, Name: s, First: true}); err != nil {
+		if _, err := mem.Heartbeat(t.Context(), "a", lease.Report{Session: s, Name: s, First: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,15 +47,15 @@ func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	var beat uint64
 	for _, w := range look().Workers {
 		if w.Session == "A" {
-			beat = w.Beat
+			beat = w.Heartbeats
 		}
 	}
-	apply(lease.Action{Kind: lease.EndSession, Session: "A", Beat: beat})
+	apply(lease.Action{Kind: lease.EndSession, Session: "A", Heartbeats: beat})
 	v := look()
 	if heldOf(v, "s") != 1 || unread(v, "s") != 2 || summary("a", v).Held != 1 {
 		t.Errorf("when one has ended: %d held, %d unread", heldOf(v, "s"), unread(v, "s"))
 	}
-	apply(lease.Action{Kind: lease.EndSession, Session: "B", Beat: v.Workers[len(v.Workers)-1].Beat})
+	apply(lease.Action{Kind: lease.EndSession, Session: "B", Heartbeats: v.Workers[len(v.Workers)-1].Heartbeats})
 	_, err := await(t.Context(), cli.Silent, stores.Store{Store: mem}, "a", time.Minute, "still held", func(v lease.View) int { return heldOf(v, "") })
 	if err != nil {
 		t.Error(err)

@@ -17,9 +17,9 @@ func TestPlanGoesByTheLeadersTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()
 		ctx := t.Context()
-		times := lease.Times{Beat: 6 * time.Second, Failover: 20 * time.Second, Handoff: time.Minute}
+		times := lease.Times{Heartbeat: 6 * time.Second, Failover: 20 * time.Second, Handoff: time.Minute}
 		for _, s := range []string{"A", "B"} {
-			if _, err := mem.Beat(ctx, "a", lease.Report{Session: s, First: true, Times: times}); err != nil {
+			if _, err := mem.Heartbeat(ctx, "a", lease.Report{Session: s, First: true, Times: times}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -37,8 +37,8 @@ func TestPlanGoesByTheLeadersTimes(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-time.After(times.Beat):
-					_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A"})
+				case <-time.After(times.Heartbeat):
+					_, _ = mem.Heartbeat(ctx, "a", lease.Report{Session: "A"})
 				}
 			}
 		})

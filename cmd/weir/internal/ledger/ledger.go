@@ -88,9 +88,9 @@ func run(
 		return err
 	}
 	c, err := weir.New(client, store, weir.Options{
-		Stream: "orders", App: "billing",
-		Batch:  500, // the records of a transaction, at most
-		GiveUp: weir.GiveUp{To: sink.Letters(letters)},
+		Streams: []string{"orders"}, App: "billing",
+		Batching:  weir.Batching{MaxRecords: 500}, // the records of a transaction, at most
+		OnFailure: weir.FailurePolicy{Destination: sink.Letters(letters)},
 	})
 	if err != nil {
 		return err

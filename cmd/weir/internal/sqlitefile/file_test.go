@@ -21,7 +21,7 @@ func TestOpen(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.Beat(t.Context(), "app", lease.Report{Session: "s", Name: "n", First: true}); err != nil {
+				if _, err := f.Heartbeat(t.Context(), "app", lease.Report{Session: "s", Name: "n", First: true}); err != nil {
 					t.Error(err)
 				}
 				if err := f.Close(); err != nil {

@@ -152,13 +152,13 @@ func (o *tailOptions) checkFanOut() error {
 // reader returns the reader of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
 	}
 	switch {
 	case strings.HasPrefix(o.fanOut, "arn:"):
-		opts.Reading, opts.FanOutARN = weir.FanOut, o.fanOut
+		opts.Reading, opts.FanOutARN = weir.ByFanOut, o.fanOut
 	case o.fanOut != "":
-		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut
+		opts.Reading, opts.FanOutName = weir.ByFanOut, o.fanOut
 	}
 	switch {
 	case o.keep:

@@ -112,11 +112,11 @@ func Watch(ctx context.Context, store lease.Store, app string, first lease.View,
 func BeatBetween(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {
-		before[w.Session] = w.Beat
+		before[w.Session] = w.Heartbeats
 	}
 	var moved []lease.Worker
 	for _, w := range now.Workers {
-		if beat, known := before[w.Session]; !w.Ended && (!known || beat != w.Beat) {
+		if beat, known := before[w.Session]; !w.Ended && (!known || beat != w.Heartbeats) {
 			moved = append(moved, w)
 		}
 	}

@@ -14,16 +14,16 @@ import (
 )
 
 func TestStirring(t *testing.T) {
-	first := lease.View{Workers: []lease.Worker{{Session: "A", Name: "ann", Beat: 1}, {Session: "B", Name: "bob", Beat: 5}, {Session: "C", Name: "cid", Ended: true}}}
+	first := lease.View{Workers: []lease.Worker{{Session: "A", Name: "ann", Heartbeats: 1}, {Session: "B", Name: "bob", Heartbeats: 5}, {Session: "C", Name: "cid", Ended: true}}}
 	for name, c := range map[string]struct {
 		now  []lease.Worker
 		want string
 	}{
 		"nothing moves":         {first.Workers, ""},
-		"one beats":             {[]lease.Worker{{Session: "A", Name: "ann", Beat: 2}, {Session: "B", Name: "bob", Beat: 5}}, "ann"},
-		"one is new":            {[]lease.Worker{{Session: "D", Name: "dan", Beat: 0}, {Session: "B", Name: "bob", Beat: 5}}, "dan"},
-		"one was ended":         {[]lease.Worker{{Session: "A", Name: "ann", Beat: 2, Ended: true}}, ""},
-		"one without a name":    {[]lease.Worker{{Session: "E", Beat: 1}}, "E"},
+		"one beats":             {[]lease.Worker{{Session: "A", Name: "ann", Heartbeats: 2}, {Session: "B", Name: "bob", Heartbeats: 5}}, "ann"},
+		"one is new":            {[]lease.Worker{{Session: "D", Name: "dan", Heartbeats: 0}, {Session: "B", Name: "bob", Heartbeats: 5}}, "dan"},
+		"one was ended":         {[]lease.Worker{{Session: "A", Name: "ann", Heartbeats: 2, Ended: true}}, ""},
+		"one without a name":    {[]lease.Worker{{Session: "E", Heartbeats: 1}}, "E"},
 		"many, in their order":  {[]lease.Worker{{Session: "2", Name: "z"}, {Session: "1", Name: "y"}}, "y, z"},
 		"more than can be said": {[]lease.Worker{{Session: "1"}, {Session: "2"}, {Session: "3"}, {Session: "4"}, {Session: "5"}, {Session: "6"}, {Session: "7"}}, "1, 2, 3, 4, 5, and 2 more"},
 	} {
@@ -52,7 +52,7 @@ func TestAllThatRunAreNamed(t *testing.T) {
 		mem := memstore.New()
 		ctx, cancel := context.WithCancel(t.Context())
 		for i, name := range []string{"ann", "bob", "cid"} {
-			if _, err := mem.Beat(ctx, "a", lease.Report{Session: name, Name: name, First: true}); err != nil {
+			if _, err := mem.Heartbeat(ctx, "a", lease.Report{Session: name, Name: name, First: true}); err != nil {
 				t.Fatal(err)
 			}
 			go func() {
@@ -63,7 +63,7 @@ func TestAllThatRunAreNamed(t *testing.T) {
 					case <-ctx.Done():
 						return
 					case <-tick.C:
-						_, _ = mem.Beat(ctx, "a", lease.Report{Session: name, Name: name})
+						_, _ = mem.Heartbeat(ctx, "a", lease.Report{Session: name, Name: name})
 					}
 				}
 			}()
@@ -105,7 +105,7 @@ func TestRefuseWhileRunning(t *testing.T) {
 				mem := memstore.New()
 				ctx, cancel := context.WithCancel(t.Context())
 				if c.beat != 0 {
-					if _, err := mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann", First: true}); err != nil {
+					if _, err := mem.Heartbeat(ctx, "a", lease.Report{Session: "A", Name: "ann", First: true}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -119,7 +119,7 @@ func TestRefuseWhileRunning(t *testing.T) {
 								return
 							case <-tick.C:
 								// This fails when the test is over.
-								_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann"})
+								_, _ = mem.Heartbeat(ctx, "a", lease.Report{Session: "A", Name: "ann"})
 							}
 						}
 					}()

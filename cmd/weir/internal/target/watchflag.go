@@ -53,13 +53,13 @@ func (l *WatchFlag) Check(none bool) error {
 // UntilDead returns a duration after which each worker that has not ended is known to be alive or
 // dead. It is the longest failover time, limited to a minute, but at least two heartbeat intervals.
 func (l *WatchFlag) UntilDead(v lease.View) time.Duration {
-	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Beat) }) + l.slack()
+	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Heartbeat) }) + l.slack()
 }
 
 // ForBeats returns a duration in which each live worker has a heartbeat, if all heartbeat intervals
 // are 5 s or less.
 func (l *WatchFlag) ForBeats(v lease.View) time.Duration {
-	return l.orLongest(v, 2*lease.DefaultTimes.Beat, func(t lease.Times) time.Duration { return min(2*t.Beat, 10*time.Second) })
+	return l.orLongest(v, 2*lease.DefaultTimes.Heartbeat, func(t lease.Times) time.Duration { return min(2*t.Heartbeat, 10*time.Second) })
 }
 
 // slack returns the additional time for the reads themselves.
@@ -92,5 +92,5 @@ type TimesInfo struct {
 }
 
 func TimesInfoOf(t lease.Times) TimesInfo {
-	return TimesInfo{t.Beat.Milliseconds(), t.Failover.Milliseconds(), t.Handoff.Milliseconds()}
+	return TimesInfo{t.Heartbeat.Milliseconds(), t.Failover.Milliseconds(), t.Handoff.Milliseconds()}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 func TestLooking(t *testing.T) {
-	slow := lease.Worker{Times: lease.Times{Beat: 4 * time.Second, Failover: 20 * time.Second, Handoff: time.Minute}}
-	slower := lease.Worker{Times: lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
+	slow := lease.Worker{Times: lease.Times{Heartbeat: 4 * time.Second, Failover: 20 * time.Second, Handoff: time.Minute}}
+	slower := lease.Worker{Times: lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
 	ended := slower
 	ended.Ended = true
 	for name, c := range map[string]struct {

@@ -119,7 +119,7 @@ func (f *failingHandler) ended(b *weir.Batch, start int64, err error) error {
 
 // giveUp returns the policy. Its destination sometimes fails, either before it stores the letters
 // or after it has stored them, like a lost answer.
-func giveUp(j *journal, path, life string) weir.GiveUp {
+func giveUp(j *journal, path, life string) weir.FailurePolicy {
 	put := func(_ context.Context, letters []deadletter.Letter) error {
 		var text []byte
 		confirmed := rand.IntN(4) != 0
@@ -145,7 +145,7 @@ func giveUp(j *journal, path, life string) weir.GiveUp {
 		}
 		return err
 	}
-	return weir.GiveUp{To: deadletter.Func(put), Attempts: attempts, Bisect: true, Patience: patience, PerMinute: -1}
+	return weir.FailurePolicy{Destination: deadletter.Func(put), MaxAttempts: attempts, Bisect: true, OutageGrace: patience, MaxPerMinute: -1}
 }
 
 // takeDownstream makes every handler fail for a while.

@@ -24,7 +24,7 @@ func TestWhoSubscribes(t *testing.T) {
 			t.Errorf("%s: %s", c.wish, got)
 		}
 		for n, w := range s.slots {
-			if got, want := s.pushed([]string{w.life.name}), w.reading == weir.FanOut; got != want {
+			if got, want := s.pushed([]string{w.life.name}), w.reading == weir.ByFanOut; got != want {
 				t.Errorf("%s: worker %d: fan-out is %t", c.wish, n+1, got)
 			}
 		}

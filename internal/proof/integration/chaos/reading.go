@@ -29,15 +29,15 @@ var readings = []string{byPolling, byFanOut, byBoth}
 // readingOf returns how the n-th worker reads, counted from 1.
 func readingOf(wish string, n int) weir.Reading {
 	if wish == byFanOut || wish == byBoth && n%2 == 1 {
-		return weir.FanOut
+		return weir.ByFanOut
 	}
-	return weir.Polling
+	return weir.ByPolling
 }
 
 // pushed reports whether at least one of the processes reads by fan-out. nil means all processes.
 func (s *stage) pushed(lives []string) bool {
 	return slices.ContainsFunc(s.slots, func(w *slot) bool {
-		return w.reading == weir.FanOut && (lives == nil || slices.Contains(lives, w.life.name))
+		return w.reading == weir.ByFanOut && (lives == nil || slices.Contains(lives, w.life.name))
 	})
 }
 

@@ -71,13 +71,13 @@ func (w worker) run() error {
 		return err
 	}
 	o := weir.Options{
-		App: app, Stream: stream, Worker: w.Life, Reading: w.Reading, IdleInterval: idle, BeatInterval: w.Beat, FailoverAfter: w.Failover,
+		App: app, Streams: []string{stream}, Worker: w.Life, Reading: w.Reading, Polling: weir.Polling{IdleInterval: idle}, Timing: weir.Timing{HeartbeatInterval: w.Beat, FailoverAfter: w.Failover},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	j := &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}}
 	if w.Failing {
-		o.RetryMax = retryMax
-		o.GiveUp = giveUp(j, filepath.Join(filepath.Dir(w.Journal), lettersPrefix+w.Life), w.Life)
+		o.Retry.MaxBackoff = retryMax
+		o.OnFailure = giveUp(j, filepath.Join(filepath.Dir(w.Journal), lettersPrefix+w.Life), w.Life)
 	}
 	watch, stopTelling := tell(w.Metrics, &o)
 	c, err := weir.New(kinesis, store, o)

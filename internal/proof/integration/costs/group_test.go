@@ -108,7 +108,7 @@ func (g *members) beat(i int, change ...func(*lease.Report)) lease.Orders {
 	for _, f := range change {
 		f(&r)
 	}
-	o, err := g.Beat(context.Background(), app, r)
+	o, err := g.Heartbeat(context.Background(), app, r)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		// Each worker has its own store, like a separate process.
 		store := dynamostore.New(s.DynamoDB(meter.Options), dynamostore.Options{Table: "live"})
 		c, err := weir.New(srv.Client(), store, weir.Options{
-			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute, NoHistory: true,
+			App: app, Streams: []string{"orders"}, Worker: session(i)[:28], Polling: weir.Polling{IdleInterval: time.Minute}, NoHistory: true,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Events: weir.Events{StoreFailed: func(_ context.Context, f weir.StoreFailed) {
 				if failures.Add(1) <= 20 {

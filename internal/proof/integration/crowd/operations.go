@@ -33,13 +33,13 @@ func operations(t testing.TB) []operation {
 	}
 	beat := func(progress ...lease.Progress) func(context.Context, lease.Store, string) error {
 		return func(ctx context.Context, s lease.Store, app string) error {
-			_, err := s.Beat(ctx, app, lease.Report{Session: "a", Progress: progress})
+			_, err := s.Heartbeat(ctx, app, lease.Report{Session: "a", Progress: progress})
 			return err
 		}
 	}
 	return []operation{
 		{"first beat", func(ctx context.Context, s lease.Store, app string) error {
-			_, err := s.Beat(ctx, app, lease.Report{Session: "c", First: true})
+			_, err := s.Heartbeat(ctx, app, lease.Report{Session: "c", First: true})
 			return err
 		}},
 		{"beat with checkpoints", beat(progress[0], lease.Progress{Key: key("3"), Epoch: 1, Position: after("7")})},
@@ -49,7 +49,7 @@ func operations(t testing.TB) []operation {
 				{Kind: lease.Create, Lease: lease.Lease{Key: key("7"), Epoch: 1, Position: shard.Oldest}},
 				{Kind: lease.Assign, Key: key("4"), Epoch: 1, Session: "b"},
 				{Kind: lease.Revoke, Key: key("1"), Epoch: 1},
-				{Kind: lease.EndSession, Session: "b", Beat: 1},
+				{Kind: lease.EndSession, Session: "b", Heartbeats: 1},
 			})
 			return err
 		}},
@@ -68,7 +68,7 @@ func operations(t testing.TB) []operation {
 func prepare(t testing.TB, s lease.Store, app string) {
 	t.Helper()
 	for _, session := range []string{"a", "b"} {
-		if _, err := s.Beat(t.Context(), app, lease.Report{Session: session, First: true}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), app, lease.Report{Session: session, First: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func work(s lease.Store, do insist) error {
 			r.Progress = append(r.Progress, p)
 		}
 		var o lease.Orders
-		err := do("Beat", func(ctx context.Context) (err error) { o, err = s.Beat(ctx, app, r); return err })
+		err := do("Beat", func(ctx context.Context) (err error) { o, err = s.Heartbeat(ctx, app, r); return err })
 		if errors.Is(err, lease.ErrSessionOver) {
 			first, held = true, map[lease.Key]lease.Lease{}
 			continue
@@ -149,7 +149,7 @@ func direct(s lease.Store, do insist) error {
 			actions = append(actions, lease.Action{Kind: lease.Forget, Session: w.Session})
 		} else if !w.Ended && rand.IntN(20*max(len(live), 1)) == 0 {
 			// Sometimes also end a session that is alive.
-			actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Beat: w.Beat})
+			actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Heartbeats: w.Heartbeats})
 		}
 	}
 	for _, l := range v.Leases {

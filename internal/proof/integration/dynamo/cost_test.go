@@ -28,7 +28,7 @@ func TestWhatItCosts(t *testing.T) {
 				return lease.Report{Session: session(i), Name: fmt.Sprintf("worker-with-a-usual-name-%02d", i), Holds: 1 << 63, Progress: p}
 			}
 			beat := func(r lease.Report) lease.Orders {
-				o, err := store.Beat(ctx, "billing", r)
+				o, err := store.Heartbeat(ctx, "billing", r)
 				if err != nil {
 					t.Fatal(err)
 				}

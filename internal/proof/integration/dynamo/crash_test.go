@@ -68,7 +68,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 			k := lease.Key{Stream: "orders", Shard: "1"}
 			beat := func(session string, first bool) lease.Orders {
 				t.Helper()
-				o, err := worker.Beat(ctx, "app", lease.Report{Session: session, First: first})
+				o, err := worker.Heartbeat(ctx, "app", lease.Report{Session: session, First: first})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -139,7 +139,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 			}
 			dead, _ := dying(s, "crash")
 			release := lease.Report{Session: "b", Progress: []lease.Progress{{Key: k, Epoch: 6, Release: true}}}
-			if _, err := dead.Beat(short(), "app", release); err == nil {
+			if _, err := dead.Heartbeat(short(), "app", release); err == nil {
 				t.Fatal("the worker did not die")
 			}
 			after, err := leader.View(ctx, "app", before.Revision)

@@ -84,7 +84,7 @@ func TestWritesWhoseAnswersAreLost(t *testing.T) {
 	}
 	beat := func(session string, progress ...lease.Progress) func(lease.Store) (any, error) {
 		return func(s lease.Store) (any, error) {
-			o, err := s.Beat(t.Context(), "app", lease.Report{Session: session, First: len(progress) == 0, Progress: progress})
+			o, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: session, First: len(progress) == 0, Progress: progress})
 			var keys []string
 			for _, l := range o.Held {
 				keys = append(keys, fmt.Sprintf("%s@%d", l.Key, l.Epoch))

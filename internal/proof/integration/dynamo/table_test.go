@@ -23,7 +23,7 @@ func TestTableThatIsMissingIsToldAndCreatedOnce(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			s := kind.start(t)
 			store := dynamostore.New(s.DynamoDB(), dynamostore.Options{})
-			_, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+			_, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 			if !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "--table-name weir") {
 				t.Fatalf("before the table is there: %v", err)
 			}
@@ -36,7 +36,7 @@ func TestTableThatIsMissingIsToldAndCreatedOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if _, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+			if _, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 				t.Fatal(err)
 			}
 			if err := store.CreateTable(t.Context()); err != nil {
@@ -71,7 +71,7 @@ func TestTableOfAnotherShapeIsRefused(t *testing.T) {
 			}
 			for name, call := range map[string]func() error{
 				"Beat": func() error {
-					_, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+					_, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},
 				"View":  func() error { _, err := store.View(t.Context(), "app", ""); return err },
@@ -121,7 +121,7 @@ func TestMoreThanAPage(t *testing.T) {
 			if c.Requests < 5 { // the group twice, and three pages
 				t.Errorf("%d requests read %d leases: this was one page", c.Requests, len(v.Leases))
 			}
-			o, err := store.Beat(t.Context(), "app", lease.Report{Session: who, First: true})
+			o, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: who, First: true})
 			if err != nil || len(o.Held) != len(create) {
 				t.Errorf("the orders have %d leases, %v", len(o.Held), err)
 			}
@@ -167,7 +167,7 @@ func TestATableIsMadeWithItsSettings(t *testing.T) {
 	if got := strings.Join(told, "; "); err != nil || got != "it has 5 read and 7 write units a second, not 1 and 1; "+untold {
 		t.Errorf("as not wanted: %s, %v", got, err)
 	}
-	if _, err := other.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+	if _, err := other.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 		t.Errorf("it cannot be used: %v", err)
 	}
 	keyed := open(dynamostore.Settings{KMSKey: "alias/weir", InfrequentAccess: true})

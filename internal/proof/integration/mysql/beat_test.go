@@ -18,7 +18,7 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 		clean, _ := server.Migrated(t, dsn)
 		sqltest.Group(t, clean, "app", 4, 2)
 		s, log := server.Counted(t, dsn)
-		if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range []string{"UPDATE (SELECT", "SELECT me.beat"} {
@@ -35,7 +35,7 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 				}
 				var actions []lease.Action
 				for _, w := range v.Workers {
-					actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Beat: w.Beat})
+					actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Heartbeats: w.Heartbeats})
 				}
 				for _, l := range v.Leases {
 					actions = append(actions, lease.Action{Kind: lease.Assign, Key: l.Key, Epoch: l.Epoch, Session: "new"})
@@ -44,7 +44,7 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			_, err := s.Beat(t.Context(), "app", sqltest.Saving(t, "5", "000000"))
+			_, err := s.Heartbeat(t.Context(), "app", sqltest.Saving(t, "5", "000000"))
 			if !errors.Is(err, lease.ErrSessionOver) || !ended {
 				t.Errorf("ended before %q: %v", at, err)
 			}
@@ -82,7 +82,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		own = read() - before // the cost of the query itself
 		before = read()
 		for range beats {
-			o, err := s.Beat(t.Context(), "app", r)
+			o, err := s.Heartbeat(t.Context(), "app", r)
 			if err != nil || len(o.Held) != leases/sessions {
 				t.Fatalf("%d held, %v", len(o.Held), err)
 			}

@@ -24,7 +24,7 @@ func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	before := fieldsOf(t, filepath.Join(older.Unpack(t).Source, "lease"))
 	r := &recorder{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}
 	c := previous.Client(r)
-	o, err1 := c.Beat(t.Context(), "app", filled.Value[lease.Report](t))
+	o, err1 := c.Heartbeat(t.Context(), "app", filled.Value[lease.Report](t))
 	v, err2 := c.View(t.Context(), "app", "")
 	a := filled.Value[lease.Action](t)
 	a.Kind = lease.Create
@@ -91,7 +91,7 @@ type recorder struct {
 	actions     []lease.Action
 }
 
-func (r *recorder) Beat(_ context.Context, _ string, report lease.Report) (lease.Orders, error) {
+func (r *recorder) Heartbeat(_ context.Context, _ string, report lease.Report) (lease.Orders, error) {
 	r.report = report
 	return r.orders, nil
 }

@@ -125,7 +125,7 @@ func (s *stage) beat() {
 		for i := range r.Troubles {
 			r.Troubles[i].For += time.Second
 		}
-		if _, err := s.store.Beat(s.t.Context(), app, r); err != nil {
+		if _, err := s.store.Heartbeat(s.t.Context(), app, r); err != nil {
 			s.t.Fatal(err)
 		}
 		r.First, r.Progress = false, nil

@@ -93,7 +93,7 @@ func TestAStallIsWatchedLive(t *testing.T) {
 		defer mu.Unlock()
 		report.First = report.Times == (lease.Times{})
 		report.Times = lease.DefaultTimes
-		if _, err := store.Beat(t.Context(), "billing", report); err != nil && t.Context().Err() == nil {
+		if _, err := store.Heartbeat(t.Context(), "billing", report); err != nil && t.Context().Err() == nil {
 			t.Error(err)
 		}
 	}

@@ -186,7 +186,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	kinesis := kinesistest.NewServer(t)
 	kinesis.CreateStream("orders", 3)
 	store := memstore.New()
-	c, err := weir.New(kinesis.Client(), store, weir.Options{Stream: "orders", App: "billing", Worker: "worker-1", BeatInterval: 200 * time.Millisecond})
+	c, err := weir.New(kinesis.Client(), store, weir.Options{Streams: []string{"orders"}, App: "billing", Worker: "worker-1", Timing: weir.Timing{HeartbeatInterval: 200 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	store := memstore.New()
 	works := map[string]chan struct{}{"one": make(chan struct{}, 100), "two": make(chan struct{}, 100)}
 	start := func(name string) (stop func()) {
-		consumer, err := weir.New(srv.Client(), store, weir.Options{App: "billing", Stream: "orders", Worker: name, Start: shard.Oldest, BeatInterval: 200 * time.Millisecond})
+		consumer, err := weir.New(srv.Client(), store, weir.Options{App: "billing", Streams: []string{"orders"}, Worker: name, Start: shard.Oldest, Timing: weir.Timing{HeartbeatInterval: 200 * time.Millisecond}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,9 +25,9 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	kinesis.CreateStream("orders", 2)
 	store := memstore.New()
 	unread(t, store, 2)
-	if _, err := store.Beat(t.Context(), "billing", lease.Report{
+	if _, err := store.Heartbeat(t.Context(), "billing", lease.Report{
 		// The worker sends no more heartbeats.
-		Session: "s1", Name: "worker-1", First: true, Times: lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour},
+		Session: "s1", Name: "worker-1", First: true, Times: lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour},
 	}); err != nil {
 		t.Fatal(err)
 	}

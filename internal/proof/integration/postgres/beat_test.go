@@ -31,7 +31,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		own.SetMaxOpenConns(1)
 		before := read()
 		for range beats + 1 { // the first one checks the schema
-			o, err := s.Beat(t.Context(), "app", r)
+			o, err := s.Heartbeat(t.Context(), "app", r)
 			if err != nil || len(o.Held) != leases/sessions {
 				t.Fatalf("%d held, %v", len(o.Held), err)
 			}

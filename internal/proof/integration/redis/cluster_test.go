@@ -44,7 +44,7 @@ func TestApplicationsOfAClusterAreAllListed(t *testing.T) {
 	for i := range 30 {
 		app := fmt.Sprintf("app-%02d", i)
 		want = append(want, app)
-		if _, err := s.Beat(t.Context(), app, lease.Report{Session: "a", First: true}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), app, lease.Report{Session: "a", First: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestASlotThatMovesHarmsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := fmt.Sprint(len(step)) + "00"
-			orders, err := b.Beat(t.Context(), "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, next)}})
+			orders, err := b.Heartbeat(t.Context(), "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, next)}})
 			t.Logf("%s: %v", step, err)
 			if err == nil && slices.ContainsFunc(orders.Held, func(l lease.Lease) bool { return l.Shard == "1" && l.Position.String() == next }) {
 				confirmed = next
@@ -114,7 +114,7 @@ func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
 	for tries := 1; ; tries++ {
-		_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a"})
+		_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a"})
 		if errors.Is(err, lease.ErrSessionOver) {
 			return // answered by the new master, which detects a possible loss
 		}

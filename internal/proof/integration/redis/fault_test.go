@@ -84,7 +84,7 @@ func at(t testing.TB, id string, epoch uint64, seq string) lease.Progress {
 
 func beat(t testing.TB, s lease.Store, r lease.Report) lease.Orders {
 	t.Helper()
-	o, err := s.Beat(t.Context(), "app", r)
+	o, err := s.Heartbeat(t.Context(), "app", r)
 	if err != nil {
 		t.Fatalf("Beat of %s: %v", r.Session, err)
 	}
@@ -93,7 +93,7 @@ func beat(t testing.TB, s lease.Store, r lease.Report) lease.Orders {
 
 func over(t testing.TB, s lease.Store, session string) {
 	t.Helper()
-	if o, err := s.Beat(t.Context(), "app", lease.Report{Session: session}); !errors.Is(err, lease.ErrSessionOver) {
+	if o, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: session}); !errors.Is(err, lease.ErrSessionOver) {
 		t.Errorf("Beat of %s = %v, %v, want ErrSessionOver", session, o, err)
 	}
 }
@@ -122,7 +122,7 @@ const jump = 1 << 20
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
-	watch := lease.NewWatch(lease.Times{Failover: 5 * time.Second, Handoff: time.Minute, Beat: time.Second}, lease.Leader{})
+	watch := lease.NewWatch(lease.Times{Failover: 5 * time.Second, Handoff: time.Minute, Heartbeat: time.Second}, lease.Leader{})
 	now := time.Unix(0, 0)
 	waited := time.Duration(0)
 	for {
@@ -264,7 +264,7 @@ func TestReplicasHaveToHaveWhatACallWrote(t *testing.T) {
 		t.Errorf("a replica, which may be behind, answers %+v", v)
 	}
 	replica.Suspend()
-	_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
+	_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
 	if err == nil || errors.Is(err, lease.ErrSessionOver) || !strings.Contains(err.Error(), "0 replicas have the write") {
 		t.Errorf("without the replica: %v", err)
 	}
@@ -275,7 +275,7 @@ func TestReplicasHaveToHaveWhatACallWrote(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for err != nil && ctx.Err() == nil {
-		_, err = s.Beat(ctx, "app", lease.Report{Session: "a"})
+		_, err = s.Heartbeat(ctx, "app", lease.Report{Session: "a"})
 	}
 	if err != nil {
 		t.Errorf("with the replica again: %v", err)
@@ -293,7 +293,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	defer d.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := s.Beat(ctx, "app", lease.Report{Session: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Heartbeat(ctx, "app", lease.Report{Session: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that hangs: %v", err)
 	}
 }
@@ -316,7 +316,7 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	beat := func(first bool) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		_, err := s.Beat(ctx, "app", lease.Report{Session: "a", First: first})
+		_, err := s.Heartbeat(ctx, "app", lease.Report{Session: "a", First: first})
 		return err
 	}
 	if err := beat(true); err != nil {

@@ -95,8 +95,11 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		consumer, err := weir.New(kinesis.Client(), s, weir.Options{Stream: "orders", App: "app", Worker: name, Logger: slog.New(slog.DiscardHandler),
-			BeatInterval: 100 * time.Millisecond, FailoverAfter: 2 * time.Second, IdleInterval: 200 * time.Millisecond})
+		consumer, err := weir.New(kinesis.Client(), s, weir.Options{Streams: []string{"orders"}, App: "app", Worker: name, Logger: slog.New(slog.DiscardHandler),
+			Timing: weir.Timing{
+				HeartbeatInterval: 100 * time.Millisecond,
+				FailoverAfter:     2 * time.Second,
+			}, Polling: weir.Polling{IdleInterval: 200 * time.Millisecond}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := direct.Beat(ctx, "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
+		_, err := direct.Heartbeat(ctx, "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
 		failed <- err
 	}()
 	servers.Promoted(servers.Other(old))

@@ -53,7 +53,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 			}
 			for name, call := range map[string]func() error{
 				"Beat": func() error {
-					_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+					_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},
 				"View":  func() error { _, err := s.View(t.Context(), "app", ""); return err },
@@ -95,7 +95,7 @@ func TestKeysOfAnApplicationShareOneSlot(t *testing.T) {
 		if app == "" {
 			continue
 		}
-		if _, err := s.Beat(t.Context(), app, lease.Report{Session: "a", First: true}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), app, lease.Report{Session: "a", First: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Apply(t.Context(), app, []lease.Action{create("1"), assign("1", 1, "a"), {Kind: lease.Pause, Stream: "x", On: true}}); err != nil {
@@ -159,7 +159,7 @@ func TestANewerFormatIsRefused(t *testing.T) {
 	scene(t, s)
 	say(t, client(t, d.Addr), "HSET", "weir:{app}:app", "format", "2")
 	_, seen := s.View(t.Context(), "app", "")
-	_, beaten := s.Beat(t.Context(), "app", lease.Report{Session: "new", First: true})
+	_, beaten := s.Heartbeat(t.Context(), "app", lease.Report{Session: "new", First: true})
 	for what, err := range map[string]error{"View": seen, "Beat": beaten} {
 		if !errors.Is(err, lease.ErrFormat) || !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "format 2") {
 			t.Errorf("%s: %v", what, err)

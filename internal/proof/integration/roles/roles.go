@@ -29,7 +29,7 @@ func Work(ctx context.Context, st lease.Store, app string) error {
 		}
 		return err
 	}
-	beat := func(r lease.Report) error { _, err := st.Beat(ctx, app, r); return err }
+	beat := func(r lease.Report) error { _, err := st.Heartbeat(ctx, app, r); return err }
 	fresh := func(id string) lease.Action {
 		return lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: key(id), Epoch: 1, Position: shard.Oldest}}
 	}
@@ -61,7 +61,7 @@ func Work(ctx context.Context, st lease.Store, app string) error {
 		},
 		func() error {
 			return do(of(lease.Revoke, "1", 2, ""), of(lease.Delete, "4", 1, ""), lease.Action{Kind: lease.Replace, Key: key("5"), Epoch: 1, Lease: lease.Lease{Key: key("5"), Epoch: 2}},
-				lease.Action{Kind: lease.Birth, Key: key("5"), Epoch: 2, Born: 1}, lease.Action{Kind: lease.EndSession, Session: "c", Beat: 1}, lease.Action{Kind: lease.Forget, Session: "c"})
+				lease.Action{Kind: lease.Birth, Key: key("5"), Epoch: 2, Born: 1}, lease.Action{Kind: lease.EndSession, Session: "c", Heartbeats: 1}, lease.Action{Kind: lease.Forget, Session: "c"})
 		},
 		func() error { return do(lease.Action{Kind: lease.Tell, Session: "b"}) },
 		func() error { return report(ctx, st, app) },

@@ -65,7 +65,7 @@ func writer(args []string) int {
 			return aws.Credentials{AccessKeyID: servers.AccessKeyID, SecretAccessKey: servers.SecretAccessKey}, nil
 		})})
 	c, err := weir.New(client, memstore.New(), weir.Options{
-		App: "app", Stream: "s", Batch: 1 + random.IntN(50), Logger: slog.New(slog.DiscardHandler), RetryMax: time.Second,
+		App: "app", Streams: []string{"s"}, Batching: weir.Batching{MaxRecords: 1 + random.IntN(50)}, Logger: slog.New(slog.DiscardHandler), Retry: weir.Retry{MaxBackoff: time.Second},
 	})
 	if err != nil {
 		panic(err)

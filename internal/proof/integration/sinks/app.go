@@ -54,8 +54,8 @@ func (a *app) more(n int) {
 // worker runs a worker until the test ends. end receives the worker's error. If end is nil, the
 // worker must end without an error.
 func (a *app) worker(store lease.Store, o weir.Options, f sqlsink.Func, end func(error)) *weirtest.Running {
-	o.App, o.Stream = "billing", stream
-	o.BeatInterval, o.FailoverAfter, o.IdleInterval, o.RetryMin, o.RetryMax = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond, time.Millisecond, 20*time.Millisecond
+	o.App, o.Streams = "billing", []string{stream}
+	o.Timing.HeartbeatInterval, o.Timing.FailoverAfter, o.Polling.IdleInterval, o.Retry.MinBackoff, o.Retry.MaxBackoff = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond, time.Millisecond, 20*time.Millisecond
 	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	c, err := weir.New(a.srv.Client(), store, o)
 	if err != nil {
@@ -132,7 +132,7 @@ func aggregates(t *testing.T, p Place) {
 		store := memstore.New()
 		ctx, done := context.WithCancel(t.Context())
 		calls := 0
-		w := a.worker(store, weir.Options{Batch: 3}, func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		w := a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 3}}, func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 			if calls++; owner < 3 && calls > 4 {
 				done()
 				return errOops
@@ -158,7 +158,7 @@ func leasesLost(t *testing.T, p Place) {
 	for round := range 3 {
 		a.more(10)
 		store := memstore.New() // no saved progress
-		one, two := a.worker(store, weir.Options{Batch: 4}, moody(), nil), a.worker(store, weir.Options{Batch: 7}, moody(), nil)
+		one, two := a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 4}}, moody(), nil), a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 7}}, moody(), nil)
 		a.applied()
 		open := a.srv.OpenShards(stream)
 		if round == 1 {
@@ -199,7 +199,7 @@ func setBack(t *testing.T, p Place) {
 		}
 	}
 	a.more(5)
-	w := a.worker(store, weir.Options{Batch: 3}, apply, nil)
+	w := a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 3}}, apply, nil)
 	a.applied()
 	exec(t, a.db, "CREATE TABLE backup_effects AS SELECT * FROM effects")
 	exec(t, a.db, "CREATE TABLE backup_positions AS SELECT * FROM weir_positions")
@@ -212,7 +212,7 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 	w.Stop()
 	restore()
-	w = a.worker(store, weir.Options{Batch: 3}, apply, nil)
+	w = a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 3}}, apply, nil)
 	a.applied()
 	a.more(1)
 	a.applied()
@@ -220,7 +220,7 @@ func setBack(t *testing.T, p Place) {
 
 	// Change the rows while a worker is running. The worker must then be restarted.
 	ended := make(chan error, 1)
-	a.worker(store, weir.Options{Batch: 3}, apply, func(err error) { ended <- err })
+	a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 3}}, apply, func(err error) { ended <- err })
 	a.more(1)
 	a.applied()
 	restore()
@@ -228,7 +228,7 @@ func setBack(t *testing.T, p Place) {
 	if err := <-ended; !errors.Is(err, sqlsink.ErrSetBack) {
 		t.Errorf("Run = %v", err)
 	}
-	a.worker(store, weir.Options{Batch: 3}, apply, nil)
+	a.worker(store, weir.Options{Batching: weir.Batching{MaxRecords: 3}}, apply, nil)
 	a.applied()
 }
 
@@ -299,7 +299,7 @@ func givenUp(t *testing.T, p Place) {
 			}
 			store := memstore.New()
 			for round := range 2 {
-				w := a.worker(store, weir.Options{GiveUp: weir.GiveUp{To: to}}, reject, nil)
+				w := a.worker(store, weir.Options{OnFailure: weir.FailurePolicy{Destination: to}}, reject, nil)
 				if round == 1 {
 					a.srv.Put(stream, "k", []byte("4"))
 				}

@@ -121,8 +121,8 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 	for round := range 4 {
 		// The store loses everything, so only the sink decides where reading begins.
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), BeatInterval: 100 * time.Millisecond,
-			RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, IdleInterval: 200 * time.Millisecond,
+			App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Timing: weir.Timing{HeartbeatInterval: 100 * time.Millisecond},
+			Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 50 * time.Millisecond}, Polling: weir.Polling{IdleInterval: 200 * time.Millisecond},
 		})
 		if err != nil {
 			t.Fatal(err)

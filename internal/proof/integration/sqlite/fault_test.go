@@ -93,7 +93,7 @@ func TestAnIdleBeatIsFewStatementsAndWritesNoLease(t *testing.T) {
 			return nil
 		}
 		defer func() { h.before = nil }()
-		if _, err := s.Beat(t.Context(), "app", r); err != nil {
+		if _, err := s.Heartbeat(t.Context(), "app", r); err != nil {
 			t.Fatal(err)
 		}
 		return statements
@@ -125,7 +125,7 @@ func TestOrdersAreReadByTheIndexOnOwners(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
+	if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
 		t.Fatal(err)
 	}
 	h.before = nil

@@ -41,7 +41,7 @@ func TestAFileThatIsDeletedOrReplacedIsNoticed(t *testing.T) {
 			must(t, db.Close())
 			s, _ := open(t, path)
 			beat := func(first bool) error {
-				_, err := s.Beat(t.Context(), "app", lease.Report{Session: "S", Name: "w", First: first})
+				_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "S", Name: "w", First: first})
 				return err
 			}
 			must(t, beat(true))

@@ -81,7 +81,7 @@ func TestSchemaIsWhatMigrateMakes(t *testing.T) {
 	if got != want {
 		t.Errorf("Schema makes\n%s\nMigrate makes\n%s", got, want)
 	}
-	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+	if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 		t.Error(err)
 	}
 	if err := s.Migrate(t.Context()); err != nil {
@@ -121,7 +121,7 @@ func TestSettingsDoNotDependOnTheDSN(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+	if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 		t.Fatal(err)
 	}
 	for pragma, want := range map[string]string{"synchronous": "2", "busy_timeout": "50", "journal_mode": "wal"} {

@@ -32,7 +32,7 @@ func statementsOfABeat(t *testing.T, server Server, d *servers.Database) {
 		mine := size.leases / size.sessions
 		beat := func(r lease.Report) (int, []string) {
 			log.Take()
-			o, err := s.Beat(t.Context(), app, r)
+			o, err := s.Heartbeat(t.Context(), app, r)
 			if err != nil {
 				t.Fatal(err)
 			}

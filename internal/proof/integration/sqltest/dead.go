@@ -30,7 +30,7 @@ func deadConns(t *testing.T, s Server, d *servers.Database) {
 	beat := func(first bool) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		_, err := store.Beat(ctx, "app", lease.Report{Session: "a", First: first})
+		_, err := store.Heartbeat(ctx, "app", lease.Report{Session: "a", First: first})
 		return err
 	}
 	if err := beat(true); err != nil {

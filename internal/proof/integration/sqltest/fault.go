@@ -20,7 +20,7 @@ func contexts(t *testing.T, s Server, d *servers.Database) {
 	Group(t, store, "app", 2, 1)
 	calls := Calls(store)
 	calls["Beat again"] = func(ctx context.Context) error {
-		_, err := store.Beat(ctx, "app", lease.Report{Session: "0"})
+		_, err := store.Heartbeat(ctx, "app", lease.Report{Session: "0"})
 		return err
 	}
 	calls["Revoke"] = func(ctx context.Context) error {
@@ -85,7 +85,7 @@ func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB
 	store, _ := s.Migrated(t, dsn)
 	_, db := s.Open(t, dsn, sqlstore.Options{})
 	Group(t, store, "app", 2, 1)
-	if _, err := store.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
+	if _, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
 		t.Fatal(err)
 	}
 	other, err := db.BeginTx(t.Context(), nil)
@@ -107,7 +107,7 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	r := Saving(t, "5", "000000", "000001")
 	var beat sync.WaitGroup
 	beat.Go(func() {
-		if _, err := store.Beat(t.Context(), "app", r); err != nil {
+		if _, err := store.Heartbeat(t.Context(), "app", r); err != nil {
 			t.Error(err)
 		}
 	})
@@ -143,7 +143,7 @@ func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	var beat sync.WaitGroup
 	beat.Go(func() {
 		var err error
-		if orders, err = store.Beat(t.Context(), "app", r); err != nil {
+		if orders, err = store.Heartbeat(t.Context(), "app", r); err != nil {
 			t.Error(err)
 		}
 	})

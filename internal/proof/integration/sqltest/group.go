@@ -28,7 +28,7 @@ func After(t testing.TB, seq string) shard.Position {
 func Group(t testing.TB, s lease.Store, app string, leases, sessions int) {
 	t.Helper()
 	for i := range sessions {
-		if _, err := s.Beat(t.Context(), app, lease.Report{Session: strconv.Itoa(i), First: true}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), app, lease.Report{Session: strconv.Itoa(i), First: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 func Calls(s lease.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Beat": func(ctx context.Context) error {
-			_, err := s.Beat(ctx, "app", lease.Report{Session: "a", First: true})
+			_, err := s.Heartbeat(ctx, "app", lease.Report{Session: "a", First: true})
 			return err
 		},
 		"View": func(ctx context.Context) error { _, err := s.View(ctx, "app", ""); return err },

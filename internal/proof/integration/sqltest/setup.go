@@ -108,7 +108,7 @@ func MigrateAnyTime(t *testing.T, k Kind, dsn string) *sql.DB {
 					t.Error(err)
 				}
 			}
-			if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+			if _, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -149,7 +149,7 @@ func prefixes(t *testing.T, s Server, d *servers.Database) {
 		if err := other.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+		if _, err := other.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 			t.Fatal(err)
 		}
 		if apps, err := other.Apps(t.Context()); err != nil || len(apps) != 1 {
@@ -181,7 +181,7 @@ func BadRows(t *testing.T, s *sqlstore.Store, db *sql.DB, rows []BadRow) {
 				t.Errorf("View = %v, want an error that names %s", err, c.Row)
 			}
 			if c.Table == "leases" {
-				_, err = s.Beat(t.Context(), app, lease.Report{Session: "0"})
+				_, err = s.Heartbeat(t.Context(), app, lease.Report{Session: "0"})
 				if err == nil || !strings.Contains(err.Error(), c.Row) {
 					t.Errorf("Beat = %v, want an error that names %s", err, c.Row)
 				}

@@ -78,7 +78,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 			if err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 || v.Workers[0].Times != (lease.Times{}) || v.Leader.Session != "0" {
 				t.Errorf("view %+v, %v", v, err)
 			}
-			if _, err := s.Beat(t.Context(), "old", lease.Report{Session: "new", First: true, Times: lease.DefaultTimes}); err != nil {
+			if _, err := s.Heartbeat(t.Context(), "old", lease.Report{Session: "new", First: true, Times: lease.DefaultTimes}); err != nil {
 				t.Error(err)
 			}
 			if v, err := s.View(t.Context(), "old", ""); err != nil || len(v.Workers) != 3 || v.Workers[2].Times != lease.DefaultTimes {

@@ -36,7 +36,7 @@ type Setup struct {
 	Kinesis           string // URL of the server
 	Kind, Place       string // kind and place of the store; see [servers.OpenStore]
 	App, Stream, Name string
-	Idle              time.Duration // [weir.Options.IdleInterval]
+	Idle              time.Duration // [weir.Options.Polling.IdleInterval]
 
 	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends the
 	// process if [Kills] follows its number.
@@ -97,14 +97,14 @@ func (s Setup) work() error {
 	}
 	defer closer.Close()
 	opts := weir.Options{
-		App: s.App, Stream: s.Stream, Worker: s.Name, IdleInterval: s.Idle,
+		App: s.App, Streams: []string{s.Stream}, Worker: s.Name, Polling: weir.Polling{IdleInterval: s.Idle},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Events: weir.Events{Suspected: func(_ context.Context, e weir.Suspected) {
 			_ = note(s.Journal+".told", e.Time)
 		}},
 	}
 	if s.Letters != "" {
-		opts.GiveUp.To = deadletter.File(s.Letters)
+		opts.OnFailure.Destination = deadletter.File(s.Letters)
 	}
 	c, err := weir.New((&servers.Server{URL: s.Kinesis}).Kinesis(), store, opts)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "counts", Stream: "orders", Worker: fmt.Sprint("cuts-", batch), Batch: batch, RetryMin: time.Millisecond, IdleInterval: 200 * time.Millisecond,
+			App: "counts", Streams: []string{"orders"}, Worker: fmt.Sprint("cuts-", batch), Batching: weir.Batching{MaxRecords: batch}, Retry: weir.Retry{MinBackoff: time.Millisecond}, Polling: weir.Polling{IdleInterval: 200 * time.Millisecond},
 		})
 		if err != nil {
 			t.Error(err)
@@ -133,7 +133,7 @@ func TestReadingBeginsWhereTheTableSays(t *testing.T) {
 				}
 			}}, err
 		}
-		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "counts", Stream: "orders"})
+		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "counts", Streams: []string{"orders"}})
 		if err != nil {
 			t.Fatal(err)
 		}

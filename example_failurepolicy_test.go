@@ -15,7 +15,7 @@ import (
 
 // An order that can never be served is given up at once; another is given up after three failed
 // attempts. Both become dead letters.
-func ExampleGiveUp() {
+func ExampleFailurePolicy() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
 	srv.CreateStream("orders", 1)
@@ -24,11 +24,11 @@ func ExampleGiveUp() {
 	}
 
 	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-		Stream: "orders", App: "billing", Logger: quiet, RetryMin: time.Millisecond,
-		GiveUp: weir.GiveUp{
-			Attempts: 3,
-			Patience: -1, // so that the example does not wait for other records
-			To: deadletter.Func(func(_ context.Context, letters []deadletter.Letter) error { // better: deadletter.File
+		Streams: []string{"orders"}, App: "billing", Logger: quiet, Retry: weir.Retry{MinBackoff: time.Millisecond},
+		OnFailure: weir.FailurePolicy{
+			MaxAttempts: 3,
+			OutageGrace: -1, // so that the example does not wait for other records
+			Destination: deadletter.Func(func(_ context.Context, letters []deadletter.Letter) error { // better: deadletter.File
 				for _, l := range letters {
 					fmt.Printf("given up: %s (%s, %d attempts: %s)\n", l.Data, l.Reason, l.Attempts, l.Error)
 				}
