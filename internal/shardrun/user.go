@@ -160,8 +160,11 @@ func (e *StopError) Unwrap() error { return e.Err }
 // stopIn returns the [StopError] that err wraps, or nil. No other error of the user's code ends
 // Run.
 func stopIn(err error) error {
+	if err == nil {
+		return nil // errors.As needs memory, and keys in parallel come here for each batch
+	}
 	var stop *StopError
-	if err != nil && errors.As(err, &stop) {
+	if errors.As(err, &stop) {
 		return stop
 	}
 	return nil
