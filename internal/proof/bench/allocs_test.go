@@ -28,7 +28,7 @@ func TestAllocationsPerRecord(t *testing.T) {
 	}{
 		{"reused buffers", reuse, 0.1},
 		{"default", weir.Options{}, 0.1}, // each part needs new memory
-		{"keys in parallel", weir.Options{Parallel: weir.Parallel{Keys: 64}}, 0.2},
+		{"keys in parallel", weir.Options{Concurrency: weir.Concurrency{Keys: 64}}, 0.2},
 	} {
 		best := 1.0
 		for round := 0; round < rounds && best > m.most; round++ {
