@@ -9,7 +9,7 @@ import (
 // otherNames maps options to their flags, if the flag has a different name. An option without a
 // flag maps to "".
 var otherNames = map[string]string{
-	"Streams": "stream", "StreamsFunc": "", "Start": "from", "Shards": "shard",
+	"Streams": "stream", "DiscoverStreams": "", "Start": "from", "Shards": "shard",
 	"Reading": "fan-out", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out",
 	"FanOutConsumer": "", "Events": "", "Logger": "", "ReuseBuffers": "",
 	"Keys": "parallel", "Calls": "", "Span": "", "SpanBytes": "", "SpanAge": "",
