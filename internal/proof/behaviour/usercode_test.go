@@ -64,8 +64,8 @@ func TestDiscoverStreamsMayPanicAndEndItsGoroutine(t *testing.T) {
 	})
 }
 
-// A DiscoverStreams that does not return when its context ends is not called again before it returns.
-// It delays the end of Run by a second.
+// A DiscoverStreams that does not return when its context ends is not called again before it
+// returns. It delays the end of Run by a second.
 func TestDiscoverStreamsMayHang(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
