@@ -27,7 +27,7 @@ type StopError struct {
 	Failover time.Duration // time after which other workers take the leases over
 	Unsaved  []lease.Key   // shards whose handled records are ahead of the stored progress
 	Held     []lease.Key   // leases that the store may still assign to this worker
-	Unheard  bool          // the store may have assigned more leases in an answer that was lost
+	Unheard  bool          // the store may have assigned leases of which this worker does not know
 	Err      error         // the error of the last call to the store
 }
 
@@ -40,7 +40,7 @@ func (e *StopError) Error() string {
 		said = append(said, fmt.Sprintf("the leases of %s were not released, and other workers take them over after %v", some(e.Held), e.Failover))
 	}
 	if e.Unheard {
-		said = append(said, fmt.Sprintf("the store did not answer the heartbeats of its last session, and other workers take over the leases that it may have assigned to it after %v", e.Failover))
+		said = append(said, fmt.Sprintf("the store did not confirm the end of its session; if leases were assigned to that session since its last answer, other workers take them over after %v", e.Failover))
 	}
 	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
 }

@@ -166,3 +166,24 @@ func TestAStopBeforeTheFirstAnswerOfASession(t *testing.T) {
 		})
 	}
 }
+
+// After the last answer to a session, the leader may still assign leases to it. If the end of the
+// session is not confirmed, Run therefore reports that leases may not be released, even if the
+// worker knows of none.
+func TestAStopThatTheStoreDoesNotConfirm(t *testing.T) {
+	for _, c := range []struct {
+		leave, want error
+	}{{nil, nil}, {lease.ErrSessionOver, nil}, {errDown, ErrNotReleased}, {lease.ErrFormat, ErrNotReleased}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := quietWorker()
+			w.cfg.Store = refusesLeave{w.cfg.Store, c.leave}
+			if _, err := w.cfg.Store.Heartbeat(t.Context(), "app", lease.Report{Session: "s", First: true}); err != nil {
+				t.Fatal(err)
+			}
+			w.session, w.begun, w.beaten, w.first = "s", true, true, false
+			if err := w.leave(t.Context()); !errors.Is(err, c.want) || (err != nil) != (c.want != nil) {
+				t.Errorf("after %v leave returned %v, want %v", c.leave, err, c.want)
+			}
+		})
+	}
+}

@@ -72,7 +72,7 @@ func (w *worker) leave(ctx context.Context) error {
 		case errors.Is(err, lease.ErrFormat): // a retry would fail the same way
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
-			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
+			return w.stopError(StopError{Unsaved: unsaved, Held: held, Unheard: true, Err: err})
 		case err == nil:
 			w.dropAll()
 			return w.stopError(StopError{Unsaved: w.unsaved, Err: errSessionEnded})
@@ -84,7 +84,8 @@ func (w *worker) leave(ctx context.Context) error {
 				"err", err)
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
-			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
+			// Since the last answer, the leader may have assigned leases to this session.
+			return w.stopError(StopError{Unsaved: unsaved, Held: held, Unheard: true, Err: err})
 		case <-time.After(early(w.cfg.Times.Heartbeat / 4)):
 		}
 	}
