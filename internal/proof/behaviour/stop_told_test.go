@@ -120,8 +120,8 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 	}
 }
 
-// A worker without leases reports a stop that the store did not confirm, because the leader may have
-// assigned a lease to it since the last answer.
+// A worker without leases reports a stop that the store did not confirm, because the leader may
+// have assigned a lease to it since the last answer.
 func TestAWorkerWithoutLeasesReportsAStopThatIsNotConfirmed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		shared := memstore.New()
