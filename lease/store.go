@@ -192,9 +192,9 @@ const (
 	// Assign makes Session the owner of Key, increases the epoch, and clears Heir, Revoked and
 	// Shunned. Condition: the epoch is Epoch, and the lease is not finished.
 	Assign
-	// Handoff requests that the owner of Key hand it to Session, which may be [Nobody]. ""
-	// withdraws the request. The epoch does not change. Condition: the epoch is Epoch, and the
-	// lease has an owner other than Session.
+	// Handoff requests that the owner of Key hand it to Session, which may be [Nobody]. If Session
+	// is "", the request is withdrawn. The epoch does not change. Condition: the epoch is Epoch,
+	// and the lease has an owner other than Session.
 	Handoff
 	// Revoke takes Key from its owner, which becomes Lease.Revoked. It increases the epoch and
 	// clears Heir. Condition: the epoch is Epoch, and the lease has an owner.

@@ -12,8 +12,8 @@ import (
 // Handler serves the metrics of collectors in the formats that Prometheus reads. Besides [Metrics],
 // it accepts other collectors, for example those of client_golang about the process. It accepts
 // only GET and HEAD. On a loopback connection, a Host header with a name other than localhost is
-// refused with status 403, as with [weir.Consumer.Health]. Handler panics if two collectors have
-// the same metric, or if a collector is passed twice.
+// refused with status 403, as with [weir.Consumer.HealthHandler]. Handler panics if two collectors
+// have the same metric, or if a collector is passed twice.
 func Handler(all ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(all...)

@@ -69,9 +69,10 @@ func (t *Trial) Next(at shard.Position) {
 }
 
 // Clears reports whether a record is before the record at which the owners died. Owners have
-// handled such a record before, so it needs no note. It is read again if the sink's position is
-// before it. The stored deaths stay, because they concern the later record. They also include
-// deaths that happened while other shards tried a record.
+// handled such a record before, so it needs no note. It appears again only because the sink's
+// position is before it. The stored deaths stay, because they concern the later record. Some of
+// them may be due to another shard whose record the same process tried at the time; see
+// [lease.Deaths].Alone.
 //
 // There are two cases in which Clears drops the stored deaths. If more owners have died than these
 // deaths explain, an earlier record may be the cause, and each record is noted again. If the record

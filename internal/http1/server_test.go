@@ -16,7 +16,7 @@ import (
 
 const request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"
 
-// script is a network whose servers are functions. It calls the function once for each connection.
+// script is a network with one server, the function serve. Each connection is one call of serve.
 type script struct {
 	mu    sync.Mutex
 	dials int

@@ -172,7 +172,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 		}
 	}
 	f.adapt(err, got)
-	// Kinesis counts the whole answer, and perhaps also an answer that was lost.
+	// The whole answer counts towards the shard's read limit, even if only a part of it arrived.
 	size := got.bytes
 	if rest != nil {
 		size = max(size, int(min(rest.Size(), mostAnswer)))

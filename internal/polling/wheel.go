@@ -13,8 +13,8 @@ type wheel struct {
 	placed int // number of feeds in the wheel
 }
 
-// wheelTicks is the number of slots. It is more than twice the longest usual interval, because the
-// pacer sleeps for at most half of this number of ticks.
+// wheelTicks is the number of slots. The pacer sleeps for at most half of them. That is longer than
+// the longest usual interval between two reads, so a due read usually wakes the pacer first.
 const wheelTicks = 8192
 
 // place makes a feed due at a tick. The ticks of all feeds in the wheel must differ by less than

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Pause returns how long to wait after a number of consecutive failures. It is low after the first
-// failure, doubles with each further one, and is at most high. Up to half of the pause is random.
+// Pause returns how long to wait after a number of consecutive failures. The pause starts at the
+// parameter low after the first failure, doubles with each further failure, and never exceeds the
+// parameter high. Up to half of the pause is random.
 func Pause(low, high time.Duration, failures int) time.Duration {
 	d := high
 	if doubled := low << (failures - 1); failures < 40 && doubled > 0 {

@@ -13,7 +13,8 @@ import (
 // with each further death, up to suspectPauseMost.
 const suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 
-// trial handles the records of a term that may have killed earlier owners; see [failure.Trial].
+// trial controls how a loop handles, in its current term, records that may have killed earlier
+// owners; see [failure.Trial].
 type trial struct {
 	failure.Trial
 	loop *Loop

@@ -189,7 +189,7 @@ func TestAConsumerJudgesItsShards(t *testing.T) {
 	})
 }
 
-// spoken returns the sentence about the shards in the answer of [weir.Consumer.Health].
+// spoken returns the sentence about the shards in the answer of [weir.Consumer.HealthHandler].
 func spoken(t *testing.T, c *weir.Consumer) string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -111,8 +111,7 @@ func (w *world) ready(lead bool) int64 {
 	return w.readyOf(lead, func(*life) bool { return true })
 }
 
-// readyOf returns the time since which some worker could take leases or lead, like ready. It
-// considers only lives for which may returns true.
+// readyOf is like ready, but considers only the lives that the function may accepts.
 func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {

@@ -27,7 +27,8 @@ type producing struct {
 	copies map[copyOf]judge.ID     // how consumers name each stored copy
 }
 
-// copyOf is a stored copy of a producer's record. The copy is in a record of the stream.
+// copyOf identifies a stored copy of a record that a producer was given. number is the sequence
+// number of the stream record that contains the copy, alone or in an aggregate.
 type copyOf struct {
 	number string
 	id     judge.ID

@@ -120,7 +120,8 @@ func (o *planOptions) observe(ctx context.Context, store stores.Store, first lea
 func planOf(app string, v lease.View, f lease.Facts) planReport {
 	r := planReport{App: app, Actions: []plannedAction{}, Times: target.TimesInfoOf(lease.TimesOf(v))}
 	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
-	// Show each session by the name of its worker. If several sessions have that name, show both.
+	// Show each session by the name of its worker. If several sessions share a name, show the name
+	// followed by the session.
 	var names []string
 	count := map[string]int{}
 	for _, w := range v.Workers {
