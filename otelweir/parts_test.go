@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -33,22 +34,14 @@ func TestNamesInPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := reflect.ValueOf(options.Events) // call each event with a stream and a duration
-	for i := range all.NumField() {
-		if f := all.Field(i); !f.IsNil() {
-			e := reflect.New(f.Type().In(1)).Elem()
-			if took := e.FieldByName("Took"); took.IsValid() {
-				took.SetInt(1)
-			}
-			if throttled := e.FieldByName("Throttled"); throttled.IsValid() {
-				f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
-				throttled.SetBool(true)
-			}
-			if leads := e.FieldByName("Leads"); leads.IsValid() {
-				leads.SetBool(true)
-			}
-			f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
-		}
+	for _, e := range []event.Event{
+		event.LeaseTaken{}, event.LeaseEnded{}, event.CheckpointSaved{Took: 1}, event.Stalled{},
+		event.StoreFailed{}, event.Leading{Leads: true}, event.Read{Took: 1}, event.ReadFailed{},
+		event.ReadFailed{Throttled: true}, event.PositionExpired{}, event.Filtered{},
+		event.BatchHandled{Took: 1}, event.HandlerFailed{}, event.DeadLettered{},
+		event.DeadLetterFailed{},
+	} {
+		options.OnEvent(t.Context(), e)
 	}
 	telemetry.recordCall(t.Context(), "orders", 1, "")
 	srv := kinesistest.NewServer(t)
@@ -64,7 +57,7 @@ func TestNamesInPrometheus(t *testing.T) {
 	if _, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		telemetry.observe(o, held)
 		return nil
-	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderTerm); err != nil {
+	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderEpoch); err != nil {
 		t.Fatal(err)
 	}
 	var collected metricdata.ResourceMetrics

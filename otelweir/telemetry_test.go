@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
@@ -346,7 +347,7 @@ type closing struct {
 	closed *int
 }
 
-func (c closing) Close(context.Context, weir.EndReason) { *c.closed++ }
+func (c closing) Close(context.Context, event.EndReason) { *c.closed++ }
 
 func TestShardHandlersAreSeen(t *testing.T) {
 	watch(t, 1, Options{}, func(w *watched) {
