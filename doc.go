@@ -46,5 +46,3 @@
 // A [Reader] reads a stream as an iterator, with no store and nothing shared. Package kinesistest
 // is an embedded Kinesis for tests.
 package weir
-
-import ()

@@ -20,11 +20,11 @@
 // other, in the order in which the events happened. Time is when the event happened, not when
 // OnEvent is called. A slow function delays only other events and the log.
 //
-// If the function does not keep up, events are dropped, except changes of state: [LeaseTaken],
-// [LeaseEnded], [Leading], [FanOutChanged], [Stalled], [Suspected], [StoreFailed] and
-// [PositionExpired]. Of these, the latest of each type and shard always arrives, and replaces an
-// earlier one that is still waiting. weir.Consumer.Counts has exact numbers, and how many events
-// were dropped or replaced. A log line reports when the dropping begins.
+// If the function does not keep up, events are dropped, except changes of state: events whose
+// comments say so, such as [LeaseTaken] and [Stalled]. Of these, the latest of each type and shard
+// always arrives, and replaces an earlier one that is still waiting. weir.Consumer.Counts has exact
+// numbers, and how many events were dropped or replaced. A log line reports when the dropping
+// begins.
 //
 // Events are values. They contain no pointers to memory of weir, so a function may keep them.
 package event

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// LeaseTaken reports that this worker begins to read a shard.
+// LeaseTaken reports that this worker begins to read a shard. It is a change of state.
 type LeaseTaken struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -16,7 +16,7 @@ type LeaseTaken struct {
 }
 
 // LeaseEnded reports that this worker has stopped reading a shard and that its handler has
-// returned.
+// returned. It is a change of state.
 type LeaseEnded struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -63,7 +63,7 @@ type CheckpointSaved struct {
 // Suspected reports that several workers in a row died at the same position of a shard, and that
 // this worker has the shard now; see weir.FailurePolicy.SuspectAfter. It is reported before the
 // first record after the lease was taken, and once more when the record that kills workers is
-// identified.
+// identified. It is a change of state.
 type Suspected struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -79,7 +79,7 @@ type Suspected struct {
 
 // Stalled reports that a shard made no progress for too long and that its lease is released; see
 // weir.Timing.StallAfter and HandlerTimeout. It also reports a handler that did not finish within
-// weir.Timing.StopTimeout; Err is then weir.ErrStopping.
+// weir.Timing.StopTimeout; Err is then weir.ErrStopping. It is a change of state.
 type Stalled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -92,7 +92,8 @@ type Stalled struct {
 	Abandoned bool
 }
 
-// Leading reports that this worker becomes the leader or stops being the leader.
+// Leading reports that this worker becomes the leader or stops being the leader. It is a change of
+// state.
 type Leading struct {
 	Time  time.Time // when it happened
 	Leads bool      // whether this worker leads from now on
@@ -100,7 +101,7 @@ type Leading struct {
 }
 
 // StoreFailed reports that a call of the store, or the listing of a stream, failed. weir retries
-// the call.
+// the call. It is a change of state, of which the latest of each operation arrives.
 type StoreFailed struct {
 	Time  time.Time // when it happened
 	Op    StoreOp

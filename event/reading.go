@@ -33,7 +33,8 @@ type ReadFailed struct {
 
 // PositionExpired reports that records after a shard's checkpoint left the stream unread, or may
 // have; see weir.ExpiredPolicy. With weir.FailExpired it is reported once per lease, Next equals
-// Position, and From and To are zero: nothing was skipped, and the shard waits at Position.
+// Position, and From and To are zero: nothing was skipped, and the shard waits at Position. It is a
+// change of state.
 type PositionExpired struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -46,7 +47,7 @@ type PositionExpired struct {
 }
 
 // FanOutChanged reports that a shard falls back to polling because fan-out is not available, and
-// that fan-out is back. It is only reported for consumers that use fan-out.
+// that fan-out is back. It is only reported for consumers that use fan-out. It is a change of state.
 type FanOutChanged struct {
 	Time          time.Time // when it happened
 	Stream, Shard string

@@ -83,11 +83,15 @@ func TestNamesInPrometheus(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"messaging_client_consumed_messages_total", "messaging_client_operation_duration_seconds", "messaging_process_duration_seconds",
-		"weir_build_info", "weir_checkpoint_duration_seconds", "weir_checkpoint_lag_seconds", "weir_events_dropped_total", "weir_filtered_records_total", "weir_given_up_records_total",
-		"weir_handled_bytes_total", "weir_handled_lag_seconds", "weir_handled_records_total", "weir_handler_duration_seconds", "weir_handler_failures_total",
-		"weir_lag_seconds", "weir_leader", "weir_leader_term", "weir_lease_changes_total", "weir_leases", "weir_letters_failures_total",
-		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds", "weir_read_failures_total", "weir_read_records_total",
-		"weir_read_throttled_total", "weir_reads_total", "weir_shard_state", "weir_stalls_total", "weir_store_failures_total",
+		"weir_build_info", "weir_checkpoint_duration_seconds", "weir_checkpoint_lag_seconds",
+		"weir_dead_letter_failures_total", "weir_dead_lettered_records_total",
+		"weir_events_dropped_total", "weir_filtered_records_total", "weir_handled_bytes_total",
+		"weir_handled_lag_seconds", "weir_handled_records_total",
+		"weir_handler_duration_seconds", "weir_handler_failures_total", "weir_lag_seconds",
+		"weir_leader", "weir_leader_epoch", "weir_lease_changes_total", "weir_leases",
+		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds",
+		"weir_read_failures_total", "weir_read_records_total", "weir_read_throttled_total",
+		"weir_reads_total", "weir_shard_state", "weir_stalls_total", "weir_store_failures_total",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the names are\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -6,9 +6,8 @@
 //	metrics.Watch(consumer)
 //	http.Handle("/metrics", promweir.Handler(metrics))
 //
-// Counters and histograms are updated by the events of package event. Gauges come from [weir.Consumer.Shards] at
-// each scrape. Each worker exports only the shards that it holds. The sums over all workers are
-// therefore those of the application. Labels never contain records or partition keys.
+// Counters and histograms are updated by the events of package event. Gauges come from
+// [weir.Consumer.Shards] at each scrape. Each worker exports only the shards that it holds. The sums
+// over all workers are therefore those of the application. Labels never contain records or partition
+// keys.
 package promweir
-
-import ()

@@ -17,8 +17,7 @@ import (
 //		ev.Emit(event.Read{Time: time.Now(), ...})
 //	}
 type Events struct {
-	to      func(context.Context, event.Event)
-	ctx     context.Context // passed to the function
+	pass    func(any) // calls the function with an event
 	queue   *notify.Queue
 	dropped func() // called when an event was dropped
 }
@@ -29,7 +28,8 @@ func New(ctx context.Context, to func(context.Context, event.Event), queue *noti
 	if to == nil {
 		return nil
 	}
-	return &Events{to: to, ctx: ctx, queue: queue, dropped: dropped}
+	pass := func(e any) { to(ctx, e.(event.Event)) }
+	return &Events{pass: pass, queue: queue, dropped: dropped}
 }
 
 // On reports whether a function gets the events.
@@ -38,10 +38,9 @@ func (e *Events) On() bool { return e != nil }
 // Emit adds an event to the queue. If the queue is full, a change of state replaces a waiting
 // change of the same state, and other events are dropped.
 func (e *Events) Emit(ev event.Event) {
-	call := func() { e.to(e.ctx, ev) }
 	if key, ok := stateOf(ev); ok {
-		e.queue.Add(notify.State, key, call)
-	} else if !e.queue.Add(notify.Detail, nil, call) {
+		e.queue.Pass(notify.State, key, e.pass, ev)
+	} else if !e.queue.Pass(notify.Detail, nil, e.pass, ev) {
 		e.dropped()
 	}
 }

@@ -65,7 +65,7 @@ func (d *Handover) step(began time.Time) stepped {
 	d.enter(supervise.Handling, d.Attempts, d.Err)
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.BatchBegins{
-			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
+			Time: began, Stream: of.Stream, Shard: of.Shard,
 			Records: records, Attempt: d.Attempts + 1,
 		})
 	}
@@ -88,9 +88,11 @@ func (d *Handover) step(began time.Time) stepped {
 	of := failure.Result{Outcome: outcome(err), Blame: blame, Done: d.PartDone(), Pulled: l.in.Pulls, Over: cause != nil}
 	switch failure.Decide(of, gives) {
 	case failure.Advance: // it failed after all was done, so there is nothing to do again
+		took := s.after.Sub(began)
 		d.NoteFailure(err, false, s.after)
 		d.failed(failedWhenDone, err, 0)
-		s.over = d.advance(s.after.Sub(began), s.after)
+		s.after = time.Now() // so that the times of events are in their order
+		s.over = d.advance(took, s.after)
 	case failure.PassOn:
 		d.passedOn(s.after.Sub(began), s.after)
 		s.over = true
@@ -111,6 +113,7 @@ func (d *Handover) step(began time.Time) stepped {
 	default:
 		d.NoteFailure(err, blame.Named, time.Now())
 		s.pause = d.afterFailure(err, blame, worked)
+		s.after = time.Now()
 	}
 	return s
 }
@@ -162,7 +165,7 @@ func (d *Handover) handled(took time.Duration, now time.Time) {
 	c.BytesHandled.Add(uint64(bytes))
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.BatchHandled{
-			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: records, Bytes: bytes,
+			Time: now, Stream: of.Stream, Shard: of.Shard, Records: records, Bytes: bytes,
 			Behind: d.Behind, Took: took, Attempts: d.Calls,
 		})
 	}

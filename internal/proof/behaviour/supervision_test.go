@@ -261,7 +261,7 @@ func TestAHandlerThatTakesTooLongGivesItsShardAway(t *testing.T) {
 		if cause := <-causes; !errors.Is(cause, weir.ErrStalled) {
 			t.Errorf("the cause was %v", cause)
 		}
-		if e := events.all(); len(e) == 0 || e[0].Stage != weir.ShardHandling || e[0].Abandoned {
+		if e := events.all(); len(e) == 0 || e[0].Stage != string(weir.ShardHandling) || e[0].Abandoned {
 			t.Errorf("%+v", e)
 		}
 		if err := errors.Join(stopA(), stopB()); err != nil {
@@ -439,7 +439,7 @@ func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 		if err := stop(); err != nil || time.Since(began) > 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != weir.ShardHandling || began.Sub(e[0].Since) < time.Second {
+		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != string(weir.ShardHandling) || began.Sub(e[0].Since) < time.Second {
 			t.Errorf("%+v", e)
 		}
 		stop = start(t, srv.Client(), store, weir.Options{}, s.handle)
