@@ -46,8 +46,8 @@ type PositionExpired struct {
 	Err      error // the service's error; nil if it skipped to the oldest record itself
 }
 
-// FanOutChanged reports that a shard falls back to polling because fan-out is not available, and
-// that fan-out is back. It is only reported for consumers that use fan-out. It is a change of state.
+// FanOutChanged reports that a shard falls back to polling because fan-out is not available, or
+// that fan-out is back. Only consumers that use fan-out report it. It is a change of state.
 type FanOutChanged struct {
 	Time          time.Time // when it happened
 	Stream, Shard string

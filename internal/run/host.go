@@ -202,5 +202,5 @@ func (r *Run) Pages(l *shardrun.Loop, at shardrun.Position) shardrun.Pages {
 	if r.consumers == nil {
 		return polling.NewFeed(l, poll, &r.scheduler, r.shared.Budget)
 	}
-	return &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.shared.Budget.Share(), Changed: l.ReadingChanged}
+	return &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.shared.Budget.Share(), Changed: l.FanOutChanged}
 }

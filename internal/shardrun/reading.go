@@ -265,9 +265,9 @@ func (l *Loop) emitExpired(e source.Expiry) {
 	}
 }
 
-// ReadingChanged reports that the shard is polled, because of why, or that fan-out is back if why
+// FanOutChanged reports that the shard is polled, because of why, or that fan-out is back if why
 // is nil. It is called once for each change.
-func (l *Loop) ReadingChanged(why error) {
+func (l *Loop) FanOutChanged(why error) {
 	if why != nil {
 		l.Repeated().Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "err", why)
 	} else {

@@ -174,7 +174,7 @@ func TestAStoreMayPanic(t *testing.T) {
 				t.Error(err)
 			}
 			s.judge()
-			if !told["beat"] {
+			if !told[event.OpHeartbeat] {
 				t.Errorf("%v of the calls panic: told of %v", part, told)
 			}
 		})
