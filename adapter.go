@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/keyed"
@@ -26,7 +27,6 @@ type adapter struct {
 	*Consumer
 	handler Handler        // of all shards; nil if shards is set
 	shards  *ShardHandlers // makes a handler for each term; nil if handler is set
-	run     *run.Run
 }
 
 var _ run.User = (*adapter)(nil)
@@ -50,7 +50,7 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, shards.Pull != nil, shards.Position != nil, shards.Idle
 	}
 	return run.Config{
-		Config: of, Client: c.client, Store: c.store, Off: c.off,
+		Config: of, Client: c.client, Store: c.store, Off: c.off, OnEvent: o.OnEvent,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
 		Streams: c.streams, Asks: o.DiscoverStreams != nil,
 		Wire: o.Wire.options(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
@@ -99,11 +99,11 @@ func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shar
 			}
 			return p.Hand(ctx, b, end)
 		},
-		close: func(ctx context.Context, why EndReason) {
+		close: func(ctx context.Context, why event.EndReason) {
 			reason := context.Cause(ctx)
 			switch {
 			case reason != nil:
-			case why == EndStopped:
+			case why == event.EndStopped:
 				reason = ErrStopping
 			default:
 				reason = ErrHandedOff
@@ -152,7 +152,7 @@ func (a *adapter) PanicIn(err error) shardrun.Panic {
 
 // HookPanic implements [run.User].
 func (a *adapter) HookPanic(p *notify.Panic) error {
-	return &PanicError{"a function of Options.Events", p.Value, p.Stack}
+	return &PanicError{"Options.OnEvent", p.Value, p.Stack}
 }
 
 // AskStreams implements [run.User].

@@ -97,6 +97,5 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) er
 // newRun returns a run and starts nothing.
 func (c *Consumer) newRun(ctx context.Context, h Handler, shards *ShardHandlers) *run.Run {
 	a := &adapter{Consumer: c, handler: h, shards: shards}
-	a.run = run.New(ctx, c.config(shards), a, &c.runs, &c.counted)
-	return a.run
+	return run.New(ctx, c.config(shards), a, &c.runs, &c.counted)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/shardrun"
 )
 
-// Counts are the counters of a [Consumer] since it was made. They are exact, even if [Events] are
+// Counts are the counters of a [Consumer] since it was made. They are exact, even if events are
 // dropped.
 type Counts struct {
 	// Reads is the number of answers that had records or the end of a shard. Each part of a large
@@ -32,7 +32,7 @@ type Counts struct {
 	LeasesLost          uint64 // leases that ended because they were lost
 	Stalls              uint64
 	StoreFailures       uint64
-	EventsDropped       uint64 // calls of Events and of the logger that were not made
+	EventsDropped       uint64 // calls of OnEvent and of the logger that were not made
 	EventsCoalesced     uint64 // changes of state that a later one replaced
 	EventsPanicked      uint64
 }
@@ -48,7 +48,7 @@ var countsField = func() (indexes []int) {
 }()
 
 // Counts returns the sums over all calls of Run. It may be called at any time, concurrently with
-// [Consumer.Run], and by functions of [Events].
+// [Consumer.Run], and by Options.OnEvent.
 func (c *Consumer) Counts() (all Counts) {
 	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
 	for i, field := range countsField {

@@ -19,7 +19,7 @@
 //
 // [RecordFunc] is a handler for single records. [Consumer.RunShards] makes a handler for each
 // shard, which may choose where reading begins, or lets a function pull the batches of a shard.
-// [Events] report what happens.
+// [Options].OnEvent gets the events of package event.
 //
 // # What is promised
 //

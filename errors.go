@@ -71,7 +71,7 @@ var (
 	errNoStore  = errors.New("weir: the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
 )
 
-// PanicError is a panic of the user's code: of a handler, a hook of [Events], a logger or a store.
+// PanicError is a panic of the user's code: of a handler, Options.OnEvent, a logger or a store.
 // [HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -66,17 +67,24 @@ func ExampleRecord_ID() {
 	})
 }
 
-// Hooks receive the events, and Counts has exact totals.
-func ExampleEvents() {
+// OnEvent gets the events, and Counts has exact totals.
+func ExampleConsumer_Counts() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
 	srv.CreateStream("orders", 1)
 	srv.Put("orders", "customer-7", []byte("one espresso"))
 
-	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet, Events: weir.Events{
-		LeaseTaken: func(_ context.Context, e weir.LeaseTaken) { fmt.Println("taken:", e.Shard) },
-		LeaseEnded: func(_ context.Context, e weir.LeaseEnded) { fmt.Println("ended:", e.Shard, e.Reason) },
-	}})
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+		Streams: []string{"orders"}, App: "billing", Logger: quiet,
+		OnEvent: func(_ context.Context, e event.Event) {
+			switch e := e.(type) {
+			case event.LeaseTaken:
+				fmt.Println("taken:", e.Shard)
+			case event.LeaseEnded:
+				fmt.Println("ended:", e.Shard, e.Reason)
+			}
+		},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -152,7 +153,7 @@ func (t *till) Handle(_ context.Context, b *weir.Batch) error {
 	return nil
 }
 
-func (*till) Close(_ context.Context, why weir.EndReason) { fmt.Println("closed:", why) }
+func (*till) Close(_ context.Context, why event.EndReason) { fmt.Println("closed:", why) }
 
 // A function with its own loop pulls the batches of a shard, and marks the records that are done.
 func ExampleShard_Batches() {

@@ -31,7 +31,7 @@ const (
 	//
 	// If the service refuses a subscription, if three subscriptions in a row fail, or if there is
 	// no memory for one message, weir polls the shard and tries fan-out again every minute.
-	// [Events].ReadingChanged reports both changes.
+	// [event.FanOutChanged] reports both changes.
 	ByFanOut
 )
 

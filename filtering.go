@@ -8,7 +8,7 @@ import (
 
 // Filter selects the records that are handled. weir drops the others when it reads them, and the
 // checkpoint passes them once all earlier records are done. [Counts].RecordsFiltered counts them
-// each time they are read, and [Events].Filtered reports them. weir unpacks aggregates before it
+// each time they are read, and [event.Filtered] reports them. weir unpacks aggregates before it
 // filters, unless [KeepPacked] is set.
 type Filter struct {
 	// By decides which records are handled. Package filter makes a Matcher from patterns of

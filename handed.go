@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/delivery"
-	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/source"
@@ -17,8 +17,8 @@ import (
 type shardHandler struct {
 	*adapter
 	handle func(ctx context.Context, b *Batch) error
-	close  func(ctx context.Context, why EndReason) // nil for a handler that all shards share
-	pull   *puller                                  // nil unless a function pulls
+	close  func(ctx context.Context, why event.EndReason) // nil for a handler that all shards share
+	pull   *puller                                        // nil unless a function pulls
 
 	// Blocks of memory for batches of one key, which the handler may keep.
 	batches []Batch
@@ -35,12 +35,12 @@ func (h *shardHandler) Pulling() *pull.Progress {
 }
 
 // Close implements [shardrun.Handler].
-func (h *shardHandler) Close(ctx context.Context, why group.EndReason) error {
+func (h *shardHandler) Close(ctx context.Context, why event.EndReason) error {
 	if h.close == nil {
 		return nil
 	}
 	return contained("ShardHandler.Close", func() error {
-		h.close(ctx, EndReason(why))
+		h.close(ctx, why)
 		return nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
@@ -38,7 +39,7 @@ func At(t time.Time) Position { return shard.At(t) }
 
 // ExpiredPolicy selects what happens when the service refuses a checkpoint because its records have
 // left the stream, or because the stream was deleted and created again under the same name.
-// [Events].PositionExpired reports each case, with every policy.
+// [event.PositionExpired] reports each case, with every policy.
 //
 // Instead of refusing the checkpoint, the service may continue with the oldest record in the
 // stream. weir detects and reports that, because reading begins at the last record that was
@@ -153,8 +154,16 @@ type Options struct {
 	// hours.
 	NoHistory bool
 
-	// Events are called when something happens; see [Events].
-	Events Events
+	// OnEvent is called with each event, such as [event.LeaseTaken] or [event.DeadLettered], for
+	// metrics and tests. Package event says in which order, and when events are dropped. nil, the
+	// default, costs nothing. One goroutine of each Run calls it, and logs in between, so a slow
+	// function delays other events and the log, but nothing else. It may call the Consumer's
+	// methods, except Run. [event.Join] combines several functions.
+	//
+	// ctx has the values of Run's context. It ends when Run returns. A panic is logged. If OnEvent
+	// has not returned 5 s after everything else has ended, Run returns without it; see
+	// [ErrAbandoned].
+	OnEvent func(ctx context.Context, e event.Event)
 	// Logger gets the log lines of the consumer. Defaults to slog.Default().
 	Logger *slog.Logger
 }

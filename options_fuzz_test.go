@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -109,7 +110,7 @@ var optionRules = map[string]func(o *Options) bool{
 	"Timing.ListInterval": func(o *Options) bool { return inRange(o.Timing.ListInterval, time.Second, time.Hour) },
 	"Weight":              func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
 	"MaxLeases":           func(o *Options) bool { return o.MaxLeases >= 0 },
-	"Events":              nil,
+	"OnEvent":             nil,
 	"Logger":              func(o *Options) bool { return o.Logger != nil },
 }
 
@@ -245,8 +246,8 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{AutoWire, UnderSDK, SDKWire, OverNetHTTP, OverNetHTTP + 1, AutoWire - 1}
 	case func(context.Context) ([]string, error):
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
-	case Events:
-		return []any{v, Events{Leading: func(context.Context, Leading) {}}}
+	case func(context.Context, event.Event):
+		return []any{v, func(context.Context, event.Event) {}}
 	case Filter:
 		return []any{v, Filter{By: all{}}, Filter{By: all{}, NotJSON: FailNotJSON}, Filter{By: all{}, NotJSON: FailNotJSON + 1}, Filter{NotJSON: DropNotJSON}, Filter{NotJSON: PassNotJSON - 1}}
 	case FailurePolicy:

@@ -46,7 +46,7 @@ const (
 	// UnpackOwn unpacks, and drops packed records whose keys do not belong to the shard. After a
 	// split, the KPL sends such records again to the right shard. Use UnpackOwn only if all
 	// producers of the stream do that: otherwise, and on streams that distribute records by
-	// themselves, it drops the only copy. [Events].Unpacked reports the number of dropped records.
+	// themselves, it drops the only copy. [event.Unpacked] reports the number of dropped records.
 	UnpackOwn
 	// KeepPacked delivers aggregates as they are.
 	KeepPacked

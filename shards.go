@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
 )
@@ -29,7 +30,7 @@ type ShardHandler interface {
 	// Another worker gets the lease only after Close, unless the lease is already lost. ctx is the
 	// same as for Handle, and may have ended. Records that are not done are handled again by the
 	// next owner.
-	Close(ctx context.Context, why EndReason)
+	Close(ctx context.Context, why event.EndReason)
 }
 
 // ShardHandlers make a handler for each term, for handlers that keep state for each shard. Open or

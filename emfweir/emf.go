@@ -2,7 +2,7 @@
 // format (EMF). CloudWatch Logs extracts the metrics from the lines. The program makes no calls to
 // CloudWatch and needs no permissions for it.
 //
-//	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true}) // wraps options.Events
+//	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true}) // adds to options.OnEvent
 //	consumer, err := weir.New(client, store, options)
 //	...
 //	metrics.Watch(consumer)
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
 // Config configures [New]. The zero value is a useful configuration.
@@ -58,7 +59,7 @@ type shardKey struct{ stream, shard string }
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 
-// New returns metrics for a consumer with the given options. It wraps options.Events: for each
+// New returns metrics for a consumer with the given options. It adds to options.OnEvent: for each
 // event, the metrics are updated first, and then the function that was set before is called. Call
 // New before [weir.New], and [Metrics.Watch] after it. The error names an invalid field of Config,
 // or says that Options.App cannot be the namespace.
@@ -83,7 +84,7 @@ func New(options *weir.Options, c Config) (*Metrics, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	options.Events = m.observe(options.Events)
+	options.OnEvent = event.Join(m.onEvent, options.OnEvent)
 	return m, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -129,21 +130,21 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 	ctx := t.Context()
 	o := weir.Options{App: "billing", Streams: []string{"orders"}, Worker: "w1"}
 	told := 0
-	o.Events.BatchHandled = func(context.Context, weir.BatchHandled) { told++ }
+	o.OnEvent = event.Join(o.OnEvent, event.On(func(context.Context, event.BatchHandled) { told++ }))
 	m := made(t, &o, Config{ByShard: true})
-	o.Events.LeaseTaken(ctx, weir.LeaseTaken{Stream: "orders", Shard: "one"})
-	o.Events.LeaseTaken(ctx, weir.LeaseTaken{Stream: "orders", Shard: "two"})
-	o.Events.LeaseEnded(ctx, weir.LeaseEnded{Stream: "orders", Shard: "two", Reason: weir.EndLost})
-	o.Events.LeaseEnded(ctx, weir.LeaseEnded{Stream: "orders", Shard: "three", Reason: weir.EndFinished})
+	o.OnEvent(ctx, event.LeaseTaken{Stream: "orders", Shard: "one"})
+	o.OnEvent(ctx, event.LeaseTaken{Stream: "orders", Shard: "two"})
+	o.OnEvent(ctx, event.LeaseEnded{Stream: "orders", Shard: "two", Reason: event.EndLost})
+	o.OnEvent(ctx, event.LeaseEnded{Stream: "orders", Shard: "three", Reason: event.EndFinished})
 	for _, took := range []time.Duration{5 * time.Millisecond, 250 * time.Millisecond} {
-		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "orders", Shard: "one", Records: 10, Bytes: 1000, Behind: took * 100, Took: took})
+		o.OnEvent(ctx, event.BatchHandled{Stream: "orders", Shard: "one", Records: 10, Bytes: 1000, Behind: took * 100, Took: took})
 	}
-	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20, Took: 30 * time.Millisecond})
-	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20}) // as with fan-out
-	o.Events.HandlerFailed(ctx, weir.HandlerFailed{Stream: "orders", Shard: "one"})
-	o.Events.GivenUp(ctx, weir.GivenUp{Stream: "orders", Shard: "one", Records: 3})
-	o.Events.ReadFailed(ctx, weir.ReadFailed{Stream: "orders", Shard: "one", Throttled: true})
-	o.Events.ReadFailed(ctx, weir.ReadFailed{Stream: "orders", Shard: "one"})
+	o.OnEvent(ctx, event.Read{Stream: "orders", Shard: "one", Records: 20, Took: 30 * time.Millisecond})
+	o.OnEvent(ctx, event.Read{Stream: "orders", Shard: "one", Records: 20}) // as with fan-out
+	o.OnEvent(ctx, event.HandlerFailed{Stream: "orders", Shard: "one"})
+	o.OnEvent(ctx, event.DeadLettered{Stream: "orders", Shard: "one", Records: 3})
+	o.OnEvent(ctx, event.ReadFailed{Stream: "orders", Shard: "one", Throttled: true})
+	o.OnEvent(ctx, event.ReadFailed{Stream: "orders", Shard: "one"})
 	if told != 2 {
 		t.Errorf("the function that was there is called %d times", told)
 	}
@@ -157,7 +158,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 	}
 	for i, want := range []struct{ dimensions, values string }{
 		{"map[Operation:ProcessTask ShardId:one]", "map[DataBytesProcessed:[2000] HandlerFailures:[1] KinesisDataFetcher.getRecords.Time:[30] MillisBehindLatest:[25000] " +
-			"ReadsThrottled:[1] RecordProcessor.processRecords.Time:[5 250] RecordsGivenUp:[3] RecordsProcessed:[20]]"},
+			"ReadsThrottled:[1] RecordProcessor.processRecords.Time:[5 250] RecordsDeadLettered:[3] RecordsProcessed:[20]]"},
 		{"map[Operation:ApplicationTracker]", "map[MillisBehindLatest:[25000]]"},
 		{"map[Operation:RenewAllLeases WorkerIdentifier:w1]", "map[CurrentLeases:[1] LostLeases:[1]]"},
 		{"map[Operation:TakeLeases WorkerIdentifier:w1]", "map[TakenLeases:[2]]"},
@@ -178,7 +179,7 @@ func TestWithoutShardsThereIsALineForEachStream(t *testing.T) {
 	o := weir.Options{App: "billing", Streams: []string{"orders", "returns"}, Worker: "w1"}
 	m := made(t, &o, Config{Namespace: "shop/billing"})
 	for i := range 500 {
-		o.Events.BatchHandled(t.Context(), weir.BatchHandled{Stream: o.Streams[i%2], Shard: fmt.Sprint(i % 7), Records: 1, Took: time.Duration(i) * time.Millisecond, Behind: -1})
+		o.OnEvent(t.Context(), event.BatchHandled{Stream: o.Streams[i%2], Shard: fmt.Sprint(i % 7), Records: 1, Took: time.Duration(i) * time.Millisecond, Behind: -1})
 	}
 	all := emitted(t, m, weir.ShardStatus{Stream: "orders", Shard: "1", ReadLag: -1})
 	if len(all) != 4 {
@@ -224,7 +225,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 		if _, err := New(&o, c.of); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.of, err)
 		}
-		if o.Events.BatchHandled != nil {
+		if o.OnEvent != nil {
 			t.Errorf("%+v: events are observed all the same", c.of)
 		}
 	}
@@ -277,7 +278,7 @@ func TestRunWritesEachMinuteAndAtTheEnd(t *testing.T) {
 		var out written
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx, &out) }()
-		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "s", Shard: "1", Records: 5})
+		o.OnEvent(ctx, event.BatchHandled{Stream: "s", Shard: "1", Records: 5})
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
 		if got := out.take(); got != "" {
@@ -288,7 +289,7 @@ func TestRunWritesEachMinuteAndAtTheEnd(t *testing.T) {
 		if got := out.take(); strings.Count(got, "\n") != 4 {
 			t.Errorf("after a minute: %s", got)
 		}
-		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "s", Shard: "1", Records: 7})
+		o.OnEvent(ctx, event.BatchHandled{Stream: "s", Shard: "1", Records: 7})
 		cancel()
 		if err, got := <-ended, out.take(); err != nil || !strings.Contains(got, `"RecordsProcessed":7`) {
 			t.Errorf("%v: at the end: %s", err, got)

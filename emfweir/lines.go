@@ -95,7 +95,7 @@ func (m *Metrics) processed(key shardKey, c *counts) line {
 	for _, n := range []struct {
 		name string
 		of   int
-	}{{"HandlerFailures", c.failures}, {"RecordsGivenUp", c.givenUp}, {"ReadsThrottled", c.throttle}} {
+	}{{"HandlerFailures", c.failures}, {"RecordsDeadLettered", c.deadLettered}, {"ReadsThrottled", c.throttle}} {
 		if n.of > 0 {
 			l.metrics = append(l.metrics, metric{n.name, "Count", n.of})
 		}

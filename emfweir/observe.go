@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
 // counts contains the counted events of a shard since the last lines.
 type counts struct {
-	records, bytes              int
-	failures, givenUp, throttle int
-	behind                      time.Duration // maximum over the batches; negative if unknown
-	handling, reading           durations
+	records, bytes                   int
+	failures, deadLettered, throttle int
+	behind                           time.Duration // maximum over the batches; negative if unknown
+	handling, reading                durations
 }
 
 // most is the maximum number of values of a metric in a line.
@@ -53,7 +53,7 @@ func (c *counts) merge(other *counts) {
 	c.records += other.records
 	c.bytes += other.bytes
 	c.failures += other.failures
-	c.givenUp += other.givenUp
+	c.deadLettered += other.deadLettered
 	c.throttle += other.throttle
 	c.behind = max(c.behind, other.behind)
 	c.handling.merge(&other.handling)
@@ -68,35 +68,36 @@ func (d *durations) merge(other *durations) {
 	d.longest = max(d.longest, other.longest)
 }
 
-// observe returns events that count and then call the functions of next.
-func (m *Metrics) observe(next weir.Events) weir.Events {
-	return weir.Events{
-		LeaseTaken: locked(m, func(e weir.LeaseTaken) { m.taken++ }),
-		LeaseEnded: locked(m, func(e weir.LeaseEnded) {
-			if e.Reason == weir.EndLost {
-				m.lost++
-			}
-		}),
-		Read: locked(m, func(e weir.Read) {
-			if e.Took > 0 {
-				m.of(e.Stream, e.Shard).reading.add(e.Took)
-			}
-		}),
-		BatchHandled: locked(m, func(e weir.BatchHandled) {
-			c := m.of(e.Stream, e.Shard)
-			c.records += e.Records
-			c.bytes += e.Bytes
-			c.behind = max(c.behind, e.Behind)
-			c.handling.add(e.Took)
-		}),
-		HandlerFailed: locked(m, func(e weir.HandlerFailed) { m.of(e.Stream, e.Shard).failures++ }),
-		GivenUp:       locked(m, func(e weir.GivenUp) { m.of(e.Stream, e.Shard).givenUp += e.Records }),
-		ReadFailed: locked(m, func(e weir.ReadFailed) {
-			if e.Throttled {
-				m.of(e.Stream, e.Shard).throttle++
-			}
-		}),
-	}.Then(next)
+// onEvent counts an event.
+func (m *Metrics) onEvent(_ context.Context, e event.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch e := e.(type) {
+	case event.LeaseTaken:
+		m.taken++
+	case event.LeaseEnded:
+		if e.Reason == event.EndLost {
+			m.lost++
+		}
+	case event.Read:
+		if e.Took > 0 {
+			m.of(e.Stream, e.Shard).reading.add(e.Took)
+		}
+	case event.BatchHandled:
+		c := m.of(e.Stream, e.Shard)
+		c.records += e.Records
+		c.bytes += e.Bytes
+		c.behind = max(c.behind, e.Behind)
+		c.handling.add(e.Took)
+	case event.HandlerFailed:
+		m.of(e.Stream, e.Shard).failures++
+	case event.DeadLettered:
+		m.of(e.Stream, e.Shard).deadLettered += e.Records
+	case event.ReadFailed:
+		if e.Throttled {
+			m.of(e.Stream, e.Shard).throttle++
+		}
+	}
 }
 
 // of returns the counts of a shard. The caller must hold the lock.
@@ -108,13 +109,4 @@ func (m *Metrics) of(stream, shard string) *counts {
 		m.shards[key] = c
 	}
 	return c
-}
-
-// locked returns a function that calls note while it holds the lock.
-func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
-	return func(_ context.Context, e E) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		note(e)
-	}
 }

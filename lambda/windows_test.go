@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lambda"
 	"github.com/weir-go/weir/lease"
@@ -283,11 +284,11 @@ func TestAWindowThatFailsIsBegunAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := weir.Options{Batching: weir.Batching{MaxRecords: 2}}
-		o.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) {
+		o.OnEvent = event.Join(o.OnEvent, event.On(func(_ context.Context, e event.HandlerFailed) {
 			if failed++; !strings.Contains(e.Err.Error(), "the database is down") {
 				t.Error(e.Err)
 			}
-		}
+		}))
 		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }, o)
 		time.Sleep(2 * time.Minute)
 		stop()

@@ -13,6 +13,7 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
 // BenchmarkRecord measures the cost of telemetry for a record. It calls the handler and the events
@@ -57,14 +58,14 @@ func benchmarkRecord(b *testing.B, records int, mode func() Options, byRecord bo
 		batch.Records = append(batch.Records, r)
 	}
 	var h weir.Handler = one
-	var events weir.Events
+	onEvent := func(context.Context, event.Event) {}
 	if mode != nil {
 		options := weir.Options{App: "billing", Worker: "w1"}
 		t, err := New(&options, mode())
 		if err != nil {
 			b.Fatal(err)
 		}
-		events = options.Events
+		onEvent = options.OnEvent
 		if h = t.Handler(one); byRecord {
 			h = t.Records(one)
 		}
@@ -75,15 +76,17 @@ func benchmarkRecord(b *testing.B, records int, mode func() Options, byRecord bo
 	runtime.ReadMemStats(&before)
 	b.ResetTimer()
 	for range b.N {
-		if events.Read != nil {
-			events.Read(ctx, weir.Read{Time: now, Stream: batch.Stream, Shard: batch.Shard, Records: records, Bytes: 100 * records, Took: time.Millisecond})
-		}
+		onEvent(ctx, event.Read{
+			Time: now, Stream: batch.Stream, Shard: batch.Shard,
+			Records: records, Bytes: 100 * records, Took: time.Millisecond,
+		})
 		if err := h.Handle(ctx, &batch); err != nil {
 			b.Fatal(err)
 		}
-		if events.BatchHandled != nil {
-			events.BatchHandled(ctx, weir.BatchHandled{Time: now, Stream: batch.Stream, Shard: batch.Shard, Records: records, Bytes: 100 * records, Took: time.Millisecond})
-		}
+		onEvent(ctx, event.BatchHandled{
+			Time: now, Stream: batch.Stream, Shard: batch.Shard,
+			Records: records, Bytes: 100 * records, Took: time.Millisecond,
+		})
 	}
 	b.StopTimer()
 	runtime.ReadMemStats(&after)

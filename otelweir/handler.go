@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
 // Handler wraps a handler. Each call with records gets a span of the kind consumer, named "process"
@@ -64,7 +65,7 @@ type shardHandler struct {
 }
 
 // Close closes the wrapped handler.
-func (s *shardHandler) Close(ctx context.Context, why weir.EndReason) { s.of.Close(ctx, why) }
+func (s *shardHandler) Close(ctx context.Context, why event.EndReason) { s.of.Close(ctx, why) }
 
 // handler wraps a handler and measures its calls.
 type handler struct {

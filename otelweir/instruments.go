@@ -26,12 +26,12 @@ type instruments struct {
 	handledRecords, handledBytes, handlerFailures              metric.Int64Counter
 	handlerDuration                                            metric.Float64Histogram
 	checkpointDuration                                         metric.Float64Histogram
-	givenUpRecords, lettersFailures, positionsExpired          metric.Int64Counter
+	deadLetteredRecords, deadLetterFailures, positionsExpired  metric.Int64Counter
 	leaseChanges, storeFailures, stalls                        metric.Int64Counter
 
-	leases, leader, leaderTerm, buildInfo, shardState metric.Int64ObservableGauge
-	lag, handledLag, checkpointLag                    metric.Float64ObservableGauge
-	eventsDropped                                     metric.Int64ObservableCounter
+	leases, leader, leaderEpoch, buildInfo, shardState metric.Int64ObservableGauge
+	lag, handledLag, checkpointLag                     metric.Float64ObservableGauge
+	eventsDropped                                      metric.Int64ObservableCounter
 }
 
 func newInstruments(meter metric.Meter) (*instruments, error) {
@@ -56,10 +56,10 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		handlerFailures: m.counter("weir.handler.failures", "{call}", "Calls of the handler that failed."),
 		handlerDuration: m.histogram("weir.handler.duration", "Duration of calls of the handler."),
 
-		checkpointDuration: m.histogram("weir.checkpoint.duration", "Time in which the store saved a shard's progress."),
-		givenUpRecords:     m.counter("weir.given_up.records", "{record}", "Records that were dead-lettered."),
-		lettersFailures:    m.counter("weir.letters.failures", "{call}", "Failed attempts to write dead letters."),
-		positionsExpired:   m.counter("weir.positions.expired", "{position}", "Positions that expired, so that records were or may be lost before they were handled."),
+		checkpointDuration:  m.histogram("weir.checkpoint.duration", "Time in which the store saved a shard's progress."),
+		deadLetteredRecords: m.counter("weir.dead_lettered.records", "{record}", "Records that were dead-lettered."),
+		deadLetterFailures:  m.counter("weir.dead_letter.failures", "{call}", "Failed attempts to write dead letters."),
+		positionsExpired:    m.counter("weir.positions.expired", "{position}", "Positions that expired, so that records were or may be lost before they were handled."),
 
 		leaseChanges:  m.counter("weir.lease.changes", "{change}", "Leases taken or ended."),
 		storeFailures: m.counter("weir.store.failures", "{call}", "Failed operations on the store and listings of streams."),
@@ -67,7 +67,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 
 		leases:        m.gauge("weir.leases", "{lease}", "Leases held by this worker."),
 		leader:        m.gauge("weir.leader", "", "Whether this worker leads the application: 1 or 0."),
-		leaderTerm:    m.gauge("weir.leader.term", "", "The leader's term, if this worker leads."),
+		leaderEpoch:   m.gauge("weir.leader.epoch", "", "The number of changes of the leader, if this worker leads."),
 		buildInfo:     m.gauge("weir.build.info", "", "1, with the version of weir and the worker."),
 		shardState:    m.gauge("weir.shard.state", "{shard}", "Shards by state: ok, catching_up, stalled and so on."),
 		lag:           m.lag("weir.lag", "How far reading is behind the tip."),

@@ -30,7 +30,7 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 		o.ObserveInt64(in.eventsDropped, int64(c.Counts().EventsDropped), metric.WithAttributes(appKey.String(t.app)))
 		o.ObserveInt64(in.buildInfo, 1, metric.WithAttributes(appKey.String(t.app), workerKey.String(t.worker), versionKey.String(version)))
 		return nil
-	}, in.leases, in.leader, in.leaderTerm, in.shardState, in.buildInfo, in.lag, in.handledLag, in.checkpointLag, in.eventsDropped)
+	}, in.leases, in.leader, in.leaderEpoch, in.shardState, in.buildInfo, in.lag, in.handledLag, in.checkpointLag, in.eventsDropped)
 	if err != nil {
 		return nil, fmt.Errorf("otelweir: registering gauges: %w", err)
 	}
@@ -107,7 +107,7 @@ func (t *Telemetry) tellLeading(o metric.Observer) {
 		return
 	}
 	o.ObserveInt64(t.instruments.leader, 1, app)
-	o.ObserveInt64(t.instruments.leaderTerm, int64(last.Term), app)
+	o.ObserveInt64(t.instruments.leaderEpoch, int64(last.Epoch), app)
 }
 
 // weirVersion returns the version of weir that this program contains.

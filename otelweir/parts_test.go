@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -33,22 +34,14 @@ func TestNamesInPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := reflect.ValueOf(options.Events) // call each event with a stream and a duration
-	for i := range all.NumField() {
-		if f := all.Field(i); !f.IsNil() {
-			e := reflect.New(f.Type().In(1)).Elem()
-			if took := e.FieldByName("Took"); took.IsValid() {
-				took.SetInt(1)
-			}
-			if throttled := e.FieldByName("Throttled"); throttled.IsValid() {
-				f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
-				throttled.SetBool(true)
-			}
-			if leads := e.FieldByName("Leads"); leads.IsValid() {
-				leads.SetBool(true)
-			}
-			f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
-		}
+	for _, e := range []event.Event{
+		event.LeaseTaken{}, event.LeaseEnded{}, event.CheckpointSaved{Took: 1}, event.Stalled{},
+		event.StoreFailed{}, event.Leading{Leads: true}, event.Read{Took: 1}, event.ReadFailed{},
+		event.ReadFailed{Throttled: true}, event.PositionExpired{}, event.Filtered{},
+		event.BatchHandled{Took: 1}, event.HandlerFailed{}, event.DeadLettered{},
+		event.DeadLetterFailed{},
+	} {
+		options.OnEvent(t.Context(), e)
 	}
 	telemetry.recordCall(t.Context(), "orders", 1, "")
 	srv := kinesistest.NewServer(t)
@@ -64,7 +57,7 @@ func TestNamesInPrometheus(t *testing.T) {
 	if _, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		telemetry.observe(o, held)
 		return nil
-	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderTerm); err != nil {
+	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderEpoch); err != nil {
 		t.Fatal(err)
 	}
 	var collected metricdata.ResourceMetrics
@@ -90,11 +83,15 @@ func TestNamesInPrometheus(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"messaging_client_consumed_messages_total", "messaging_client_operation_duration_seconds", "messaging_process_duration_seconds",
-		"weir_build_info", "weir_checkpoint_duration_seconds", "weir_checkpoint_lag_seconds", "weir_events_dropped_total", "weir_filtered_records_total", "weir_given_up_records_total",
-		"weir_handled_bytes_total", "weir_handled_lag_seconds", "weir_handled_records_total", "weir_handler_duration_seconds", "weir_handler_failures_total",
-		"weir_lag_seconds", "weir_leader", "weir_leader_term", "weir_lease_changes_total", "weir_leases", "weir_letters_failures_total",
-		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds", "weir_read_failures_total", "weir_read_records_total",
-		"weir_read_throttled_total", "weir_reads_total", "weir_shard_state", "weir_stalls_total", "weir_store_failures_total",
+		"weir_build_info", "weir_checkpoint_duration_seconds", "weir_checkpoint_lag_seconds",
+		"weir_dead_letter_failures_total", "weir_dead_lettered_records_total",
+		"weir_events_dropped_total", "weir_filtered_records_total", "weir_handled_bytes_total",
+		"weir_handled_lag_seconds", "weir_handled_records_total",
+		"weir_handler_duration_seconds", "weir_handler_failures_total", "weir_lag_seconds",
+		"weir_leader", "weir_leader_epoch", "weir_lease_changes_total", "weir_leases",
+		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds",
+		"weir_read_failures_total", "weir_read_records_total", "weir_read_throttled_total",
+		"weir_reads_total", "weir_shard_state", "weir_stalls_total", "weir_store_failures_total",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the names are\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

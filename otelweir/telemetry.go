@@ -1,7 +1,7 @@
 // Package otelweir exports telemetry of a weir consumer to OpenTelemetry: metrics about reading,
 // handling, leases and lag, and a span for each call of the handler.
 //
-// [New] wraps the consumer's [weir.Events]. [Telemetry.Handler] wraps its handler.
+// [New] adds to the consumer's Options.OnEvent. [Telemetry.Handler] wraps its handler.
 // [Telemetry.Observe] queries the consumer's shards at each collection of metrics. Names follow
 // OpenTelemetry's messaging conventions where a convention exists. Other names begin with "weir.".
 //
@@ -22,6 +22,7 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
 // scope is the name of the instrumentation scope.
@@ -67,11 +68,11 @@ type Telemetry struct {
 	tracer      trace.Tracer // nil if tracing is off
 	links       linker
 	wrapped     atomic.Bool // Handler was called; the wrapped handler records its durations
-	leading     atomic.Pointer[weir.Leading]
+	leading     atomic.Pointer[event.Leading]
 }
 
-// New returns telemetry for a consumer with the given options. It adds functions to the options'
-// Events, which run after existing functions. If Options.Worker is empty, New sets it to the
+// New returns telemetry for a consumer with the given options. It adds to consumer.OnEvent:
+// an existing function is called first. If Options.Worker is empty, New sets it to the
 // default of weir.New. It returns an error if a field of o is out of range, or if the provider
 // cannot create an instrument.
 func New(consumer *weir.Options, o Options) (*Telemetry, error) {
@@ -111,6 +112,6 @@ func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if _, off := o.TracerProvider.(nooptrace.TracerProvider); !off {
 		t.tracer = o.TracerProvider.Tracer(scope)
 	}
-	consumer.Events = consumer.Events.Then(t.events())
+	consumer.OnEvent = event.Join(consumer.OnEvent, t.onEvent)
 	return t, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
@@ -186,7 +187,7 @@ func TestAConsumerIsSeen(t *testing.T) {
 		w.wants(all, "messaging.process.duration", "aws.kinesis.stream_name=orders error.type=_OTHER "+strings.TrimPrefix(processing, "aws.kinesis.stream_name=orders "), 1)
 		w.wants(all, "weir.lease.changes", "app=billing reason=taken stream=orders", 1)
 		w.wants(all, "weir.leader", "app=billing", 1)
-		w.wants(all, "weir.leader.term", "app=billing", 1)
+		w.wants(all, "weir.leader.epoch", "app=billing", 1)
 		w.wants(all, "weir.events.dropped", "app=billing", 0)
 		for _, lag := range []string{"weir.lag", "weir.handled.lag", "weir.checkpoint.lag"} {
 			// All records are handled and saved. The lag may be 20 ms, because a read in progress
@@ -346,7 +347,7 @@ type closing struct {
 	closed *int
 }
 
-func (c closing) Close(context.Context, weir.EndReason) { *c.closed++ }
+func (c closing) Close(context.Context, event.EndReason) { *c.closed++ }
 
 func TestShardHandlersAreSeen(t *testing.T) {
 	watch(t, 1, Options{}, func(w *watched) {

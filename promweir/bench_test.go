@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/promweir"
 	"github.com/weir-go/weir/store/memstore"
@@ -79,11 +80,13 @@ func consume(b *testing.B, records, batch int, on bool) {
 func BenchmarkEvents(b *testing.B) {
 	options := weir.Options{App: "a"}
 	promweir.New(&options, promweir.Config{ShardLabel: true})
-	e := options.Events
-	e.LeaseTaken(b.Context(), weir.LeaseTaken{Stream: "s", Shard: "0"})
+	on := options.OnEvent
+	on(b.Context(), event.LeaseTaken{Stream: "s", Shard: "0"})
 	b.ReportAllocs()
 	for b.Loop() {
-		e.BatchHandled(b.Context(), weir.BatchHandled{Stream: "s", Shard: "0", Records: 1, Bytes: 100, Took: 1e6})
+		on(b.Context(), event.BatchHandled{
+			Stream: "s", Shard: "0", Records: 1, Bytes: 100, Took: 1e6,
+		})
 	}
 }
 
@@ -91,7 +94,7 @@ func BenchmarkEvents(b *testing.B) {
 func BenchmarkScrape(b *testing.B) {
 	options := weir.Options{App: "a"}
 	m := promweir.New(&options, promweir.Config{ShardLabel: true})
-	options.Events.LeaseTaken(b.Context(), weir.LeaseTaken{Stream: "s", Shard: "0"})
+	options.OnEvent(b.Context(), event.LeaseTaken{Stream: "s", Shard: "0"})
 	b.ReportAllocs()
 	for b.Loop() {
 		ch := make(chan prometheus.Metric, 256)

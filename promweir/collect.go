@@ -10,7 +10,7 @@ import (
 
 // descriptions contains the descriptions of the metrics that are computed at each scrape.
 type descriptions struct {
-	lag, handledLag, savedLag, state, leases, storeUp, leader, term, dropped, build *prometheus.Desc
+	lag, handledLag, savedLag, state, leases, storeUp, leader, epoch, dropped, build *prometheus.Desc
 }
 
 func describe(app prometheus.Labels, worker, version string, shards bool) *descriptions {
@@ -29,8 +29,8 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 		leases:     desc("weir_leases", "Shards held by this worker.", "stream"),
 		storeUp:    desc("weir_store_up_timestamp_seconds", "The time of the last heartbeat that the store answered; 0 before the first."),
 		leader:     desc("weir_leader", "Whether this worker leads, as far as it knows: 1 or 0."),
-		term:       desc("weir_leader_term", "The leader's term when this worker last took or lost the lead."),
-		dropped:    desc("weir_events_dropped_total", "Events and log records dropped because functions of Options.Events or the logger could not keep up."),
+		epoch:      desc("weir_leader_epoch", "The leader's term when this worker last took or lost the lead."),
+		dropped:    desc("weir_events_dropped_total", "Events and log records dropped because Options.OnEvent or the logger could not keep up."),
 		build: prometheus.NewDesc("weir_build_info", "1, for its labels.", nil,
 			prometheus.Labels{"app": app["app"], "worker": worker, "version": version}),
 	}
@@ -42,7 +42,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 		c.Describe(to)
 	}
 	d := m.described
-	for _, desc := range []*prometheus.Desc{d.lag, d.handledLag, d.savedLag, d.state, d.leases, d.storeUp, d.leader, d.term, d.dropped, d.build} {
+	for _, desc := range []*prometheus.Desc{d.lag, d.handledLag, d.savedLag, d.state, d.leases, d.storeUp, d.leader, d.epoch, d.dropped, d.build} {
 		to <- desc
 	}
 }
@@ -72,7 +72,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	_, shards := consumer.Health()
 	stand := m.stand(shards)
 	gauge(d.leader, stand.leads)
-	gauge(d.term, float64(stand.term))
+	gauge(d.epoch, float64(stand.epoch))
 	for stream, n := range stand.leases {
 		gauge(d.leases, float64(n), stream)
 	}
@@ -97,7 +97,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 // stream, with the worst state and the largest lags. The key of such an entry has no shard.
 type standing struct {
 	leads  float64
-	term   uint64
+	epoch  uint64
 	leases map[string]int
 	shards map[shardKey]shardStanding
 }
@@ -111,7 +111,7 @@ type shardStanding struct {
 func (m *Metrics) stand(shards []health.Named) standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := standing{term: m.term, leases: map[string]int{}, shards: map[shardKey]shardStanding{}}
+	all := standing{epoch: m.epoch, leases: map[string]int{}, shards: map[shardKey]shardStanding{}}
 	if m.leads {
 		all.leads = 1
 	}

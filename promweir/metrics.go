@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 )
 
 // Config configures [New]. The zero value is a useful configuration.
@@ -39,7 +40,7 @@ type Metrics struct {
 	mu      sync.Mutex
 	streams map[string]*streamMetrics
 	leads   bool
-	term    uint64
+	epoch   uint64
 
 	counters      []prometheus.Collector // the metrics with labels
 	storeFailures *prometheus.CounterVec
@@ -50,15 +51,15 @@ type shardKey struct{ stream, shard string }
 
 // vectors contains the metrics that events update, by stream.
 type vectors struct {
-	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                   *prometheus.CounterVec
-	handlerFailures, givenUp, lettersFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
-	handling, reading, saving                                                               *prometheus.HistogramVec
+	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                           *prometheus.CounterVec
+	handlerFailures, deadLettered, deadLetterFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
+	handling, reading, saving                                                                       *prometheus.HistogramVec
 }
 
 // streamMetrics contains the metrics of one stream. It saves a lookup of labels for each event.
 type streamMetrics struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
-	handlerFailures, lettersFailures, throttled, readFailures, expired    prometheus.Counter
+	handlerFailures, deadLetterFailures, throttled, readFailures, expired prometheus.Counter
 	handling, reading, saving                                             prometheus.Observer
 }
 
@@ -70,13 +71,13 @@ var durations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 
 const taken = "taken"
 
 var (
-	endReasons = []weir.EndReason{weir.EndLost, weir.EndFinished, weir.EndHandedOff, weir.EndStopped, weir.EndStalled}
-	// giveUpReasons contains the reasons whose series exist from the start. Otherwise the first
+	endReasons = []event.EndReason{event.EndLost, event.EndFinished, event.EndHandedOff, event.EndStopped, event.EndStalled}
+	// deadLetterReasons contains the reasons whose series exist from the start. Otherwise the first
 	// increase of a series would not be visible.
-	giveUpReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
+	deadLetterReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
 )
 
-// New returns metrics for a consumer with the given options. It wraps options.Events: for each
+// New returns metrics for a consumer with the given options. It adds to options.OnEvent: for each
 // event, the metrics are updated first, and then the function that was set before is called. Call
 // New before [weir.New], and [Metrics.Watch] after it. Pass the options of a consumer to New only
 // once. If Options.Worker is empty, New sets it to the default of weir.New: the host name and the
@@ -112,17 +113,17 @@ func New(options *weir.Options, c Config) *Metrics {
 	v.reading = histogram("weir_read_duration_seconds", "Duration of reads that returned records, without fan-out.")
 	v.saving = histogram("weir_checkpoint_duration_seconds", "Time in which the store saved a shard's progress.")
 	v.handlerFailures = counter("weir_handler_failures_total", "Calls of the handler that failed.", "stream")
-	v.givenUp = counter("weir_given_up_records_total", "Records that were dead-lettered.", "stream", "reason")
-	v.lettersFailures = counter("weir_letters_failures_total", "Failed attempts to write dead letters.", "stream")
+	v.deadLettered = counter("weir_dead_lettered_records_total", "Records that were dead-lettered.", "stream", "reason")
+	v.deadLetterFailures = counter("weir_dead_letter_failures_total", "Failed attempts to write dead letters.", "stream")
 	v.throttled = counter("weir_read_throttled_total", "Reads that the service throttled.", "stream")
 	v.readFailures = counter("weir_read_failures_total", "Reads that failed for another reason.", "stream")
 	v.expired = counter("weir_positions_expired_total", "Positions that expired, so that records were or may be lost before they were handled.", "stream")
 	v.leaseMoves = counter("weir_lease_changes_total", "Leases taken and ended, by reason.", "stream", "reason")
 	m.storeFailures = counter("weir_store_failures_total", "Failed operations on the store and listings of streams.", "op")
-	for _, op := range []weir.StoreOp{weir.OpBeat, weir.OpView, weir.OpApply, weir.OpLead, weir.OpLeave, weir.OpList, weir.OpStreams} {
+	for _, op := range []event.StoreOp{event.OpHeartbeat, event.OpView, event.OpApply, event.OpLead, event.OpLeave, event.OpList, event.OpStreams} {
 		m.storeFailures.WithLabelValues(string(op))
 	}
-	options.Events = m.observe(options.Events)
+	options.OnEvent = event.Join(m.onEvent, options.OnEvent)
 	return m
 }
 
@@ -140,13 +141,13 @@ func (m *Metrics) of(stream string) *streamMetrics {
 		handledRecords: v.handledRecords.WithLabelValues(stream), handledBytes: v.handledBytes.WithLabelValues(stream),
 		readRecords: v.readRecords.WithLabelValues(stream), readBytes: v.readBytes.WithLabelValues(stream), reads: v.reads.WithLabelValues(stream),
 		filtered: v.filtered.WithLabelValues(stream), handlerFailures: v.handlerFailures.WithLabelValues(stream),
-		lettersFailures: v.lettersFailures.WithLabelValues(stream), throttled: v.throttled.WithLabelValues(stream),
+		deadLetterFailures: v.deadLetterFailures.WithLabelValues(stream), throttled: v.throttled.WithLabelValues(stream),
 		readFailures: v.readFailures.WithLabelValues(stream), expired: v.expired.WithLabelValues(stream),
 		handling: v.handling.WithLabelValues(stream), reading: v.reading.WithLabelValues(stream),
 		saving: v.saving.WithLabelValues(stream),
 	}
-	for _, reason := range giveUpReasons {
-		v.givenUp.WithLabelValues(stream, string(reason))
+	for _, reason := range deadLetterReasons {
+		v.deadLettered.WithLabelValues(stream, string(reason))
 	}
 	v.leaseMoves.WithLabelValues(stream, taken)
 	for _, reason := range endReasons {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/promweir"
 	"github.com/weir-go/weir/store/memstore"
@@ -108,7 +109,7 @@ func TestWhatIsHandledIsCounted(t *testing.T) {
 			`weir_lag_seconds{app="a",shard="shardId-000000000000",stream="s"}`: 0, `weir_handled_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0,
 			`weir_checkpoint_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0, `weir_events_dropped_total{app="a"}`: 0,
 			`weir_shard_state{app="a",shard="shardId-000000000000",state="ok",stream="s"}`: 1,
-			`weir_given_up_records_total{app="a",reason="attempts",stream="s"}`:            0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
+			`weir_dead_lettered_records_total{app="a",reason="attempts",stream="s"}`:            0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
 		})
 		if n := got[`weir_handler_duration_seconds_count{app="a",stream="s"}`]; n < 2 {
 			t.Errorf("%v batches", n)
@@ -189,15 +190,15 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 }
 
-// Events functions of the program are still called.
+// The program's own function still gets all events.
 func TestEventsOfTheProgramAreCalledToo(t *testing.T) {
 	var taken, handled, begun int
-	options := weir.Options{Events: weir.Events{
-		LeaseTaken:   func(context.Context, weir.LeaseTaken) { taken++ },
-		BatchHandled: func(context.Context, weir.BatchHandled) { handled++ },
+	options := weir.Options{OnEvent: event.Join(
+		event.On(func(context.Context, event.LeaseTaken) { taken++ }),
+		event.On(func(context.Context, event.BatchHandled) { handled++ }),
 		// The metrics do not use this event.
-		BatchBegins: func(context.Context, weir.BatchBegins) { begun++ },
-	}}
+		event.On(func(context.Context, event.BatchBegins) { begun++ }),
+	)}
 	watched(t, 1, promweir.Config{}, options, nothing, func(srv *kinesistest.Server, _ *promweir.Metrics, stop func()) {
 		srv.Put("s", "k", []byte("x"))
 		time.Sleep(10 * time.Second)

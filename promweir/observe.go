@@ -3,57 +3,54 @@ package promweir
 import (
 	"context"
 
-	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
-// observe returns events that update the metrics and then call the functions of next.
-func (m *Metrics) observe(next weir.Events) weir.Events {
-	return weir.Events{
-		LeaseTaken:      locked(m, m.leaseTaken),
-		LeaseEnded:      locked(m, m.leaseEnded),
-		Read:            locked(m, m.read),
-		BatchHandled:    locked(m, m.batchHandled),
-		CheckpointSaved: locked(m, func(e weir.CheckpointSaved) { m.of(e.Stream).saving.Observe(e.Took.Seconds()) }),
-		Filtered:        locked(m, func(e weir.Filtered) { m.of(e.Stream).filtered.Add(float64(e.Dropped)) }),
-		HandlerFailed:   locked(m, func(e weir.HandlerFailed) { m.of(e.Stream).handlerFailures.Inc() }),
-		GivenUp: locked(m, func(e weir.GivenUp) {
-			m.of(e.Stream)
-			m.vectors.givenUp.WithLabelValues(e.Stream, string(e.Reason)).Add(float64(e.Records))
-		}),
-		LettersFailed: locked(m, func(e weir.LettersFailed) { m.of(e.Stream).lettersFailures.Inc() }),
-		ReadFailed: locked(m, func(e weir.ReadFailed) {
-			if e.Throttled {
-				m.of(e.Stream).throttled.Inc()
-			} else {
-				m.of(e.Stream).readFailures.Inc()
-			}
-		}),
-		PositionExpired: locked(m, func(e weir.PositionExpired) { m.of(e.Stream).expired.Inc() }),
-		StoreFailed:     locked(m, func(e weir.StoreFailed) { m.storeFailures.WithLabelValues(string(e.Op)).Inc() }),
-		Leading:         locked(m, func(e weir.Leading) { m.leads, m.term = e.Leads, e.Term }),
-	}.Then(next)
-}
-
-// locked returns a function that calls note while it holds the lock.
-func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
-	return func(_ context.Context, e E) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		note(e)
+// onEvent updates the metrics for an event.
+func (m *Metrics) onEvent(_ context.Context, e event.Event) {
+	if _, ignored := e.(event.BatchBegins); ignored { // the most frequent event
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch e := e.(type) {
+	case event.Read:
+		m.read(e)
+	case event.BatchHandled:
+		m.batchHandled(e)
+	case event.CheckpointSaved:
+		m.of(e.Stream).saving.Observe(e.Took.Seconds())
+	case event.Filtered:
+		m.of(e.Stream).filtered.Add(float64(e.Dropped))
+	case event.HandlerFailed:
+		m.of(e.Stream).handlerFailures.Inc()
+	case event.DeadLettered:
+		m.of(e.Stream)
+		m.vectors.deadLettered.WithLabelValues(e.Stream, string(e.Reason)).Add(float64(e.Records))
+	case event.DeadLetterFailed:
+		m.of(e.Stream).deadLetterFailures.Inc()
+	case event.ReadFailed:
+		if e.Throttled {
+			m.of(e.Stream).throttled.Inc()
+		} else {
+			m.of(e.Stream).readFailures.Inc()
+		}
+	case event.PositionExpired:
+		m.of(e.Stream).expired.Inc()
+	case event.LeaseTaken:
+		m.of(e.Stream)
+		m.vectors.leaseMoves.WithLabelValues(e.Stream, taken).Inc()
+	case event.LeaseEnded:
+		m.of(e.Stream)
+		m.vectors.leaseMoves.WithLabelValues(e.Stream, e.Reason.String()).Inc()
+	case event.StoreFailed:
+		m.storeFailures.WithLabelValues(string(e.Op)).Inc()
+	case event.Leading:
+		m.leads, m.epoch = e.Leads, e.Epoch
 	}
 }
 
-func (m *Metrics) leaseTaken(e weir.LeaseTaken) {
-	m.of(e.Stream)
-	m.vectors.leaseMoves.WithLabelValues(e.Stream, taken).Inc()
-}
-
-func (m *Metrics) leaseEnded(e weir.LeaseEnded) {
-	m.of(e.Stream)
-	m.vectors.leaseMoves.WithLabelValues(e.Stream, e.Reason.String()).Inc()
-}
-
-func (m *Metrics) read(e weir.Read) {
+func (m *Metrics) read(e event.Read) {
 	s := m.of(e.Stream)
 	s.reads.Inc()
 	s.readRecords.Add(float64(e.Records))
@@ -63,7 +60,7 @@ func (m *Metrics) read(e weir.Read) {
 	}
 }
 
-func (m *Metrics) batchHandled(e weir.BatchHandled) {
+func (m *Metrics) batchHandled(e event.BatchHandled) {
 	s := m.of(e.Stream)
 	s.handledRecords.Add(float64(e.Records))
 	s.handledBytes.Add(float64(e.Bytes))

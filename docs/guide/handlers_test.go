@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
@@ -225,7 +226,7 @@ func TestStopEndsRunWithItsError(t *testing.T) {
 type total struct {
 	term  weir.Term
 	count int
-	tell  func(weir.Term, int, weir.EndReason)
+	tell  func(weir.Term, int, event.EndReason)
 }
 
 func (s *total) Handle(_ context.Context, b *weir.Batch) error {
@@ -233,10 +234,10 @@ func (s *total) Handle(_ context.Context, b *weir.Batch) error {
 	return nil
 }
 
-func (s *total) Close(_ context.Context, why weir.EndReason) { s.tell(s.term, s.count, why) }
+func (s *total) Close(_ context.Context, why event.EndReason) { s.tell(s.term, s.count, why) }
 
 // totals creates a handler for each shard that the worker reads.
-func totals(tell func(weir.Term, int, weir.EndReason)) weir.ShardHandlers {
+func totals(tell func(weir.Term, int, event.EndReason)) weir.ShardHandlers {
 	return weir.ShardHandlers{Open: func(_ context.Context, t weir.Term) (weir.ShardHandler, error) {
 		return &total{term: t, tell: tell}, nil
 	}}
@@ -253,7 +254,7 @@ func TestAHandlerForEachShard(t *testing.T) {
 			t.Fatal(err)
 		}
 		app := weirtest.Go(t, func(ctx context.Context) error {
-			return c.RunShards(ctx, totals(func(term weir.Term, count int, why weir.EndReason) {
+			return c.RunShards(ctx, totals(func(term weir.Term, count int, why event.EndReason) {
 				mu.Lock()
 				defer mu.Unlock()
 				told[term.Shard] = fmt.Sprint(count, " ", why)
@@ -350,8 +351,8 @@ func TestAHandlerThatTakesTooLong(t *testing.T) {
 		srv := shop(t, 1, "o-1")
 		options := billing
 		options.Timing.HandlerTimeout = 10 * time.Second
-		stalled := make(chan weir.Stalled, 10)
-		options.Events.Stalled = func(_ context.Context, s weir.Stalled) { stalled <- s }
+		stalled := make(chan event.Stalled, 10)
+		options.OnEvent = event.Join(options.OnEvent, event.On(func(_ context.Context, s event.Stalled) { stalled <- s }))
 		calls := 0
 		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, patient(func(weir.Record) <-chan error {
 			if calls++; calls == 1 {
@@ -363,7 +364,7 @@ func TestAHandlerThatTakesTooLong(t *testing.T) {
 		}))
 		worker.Until(weirtest.Handled(1, worker))
 		worker.Stop()
-		if s := <-stalled; s.Stage != weir.ShardHandling || calls != 2 {
+		if s := <-stalled; s.Stage != string(weir.ShardHandling) || calls != 2 {
 			t.Errorf("%+v, after %d calls", s, calls)
 		}
 	})
@@ -373,8 +374,8 @@ func TestAPanicIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1, "o-1")
 		options := billing
-		failed := make(chan weir.HandlerFailed, 10)
-		options.Events.HandlerFailed = func(_ context.Context, f weir.HandlerFailed) { failed <- f }
+		failed := make(chan event.HandlerFailed, 10)
+		options.OnEvent = event.Join(options.OnEvent, event.On(func(_ context.Context, f event.HandlerFailed) { failed <- f }))
 		bank := &bank{}
 		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
 			if len(failed) == 0 {

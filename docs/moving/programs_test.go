@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -73,7 +74,7 @@ func (p *processor) Handle(ctx context.Context, b *weir.Batch) error {
 	return nil // the checkpoint moves automatically
 }
 
-func (p *processor) Close(ctx context.Context, why weir.EndReason) {
+func (p *processor) Close(ctx context.Context, why event.EndReason) {
 	fmt.Println(p.shard, why)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -160,7 +161,7 @@ func (d *deputy) step(ctx context.Context) time.Duration {
 	defer cancel()
 	view, err := d.cfg.Store.View(call, d.cfg.App, d.revision)
 	if err != nil {
-		d.failedCall(ctx, "view", err)
+		d.failedCall(ctx, event.OpView, err)
 		return beat
 	}
 	if view.Same {
@@ -180,7 +181,7 @@ func (d *deputy) step(ctx context.Context) time.Duration {
 	did, err := d.cfg.Store.Apply(call, d.cfg.App, actions)
 	if err != nil {
 		d.revision = ""
-		d.failedCall(ctx, "apply", err)
+		d.failedCall(ctx, event.OpApply, err)
 		return beat
 	}
 	for i, a := range actions {
@@ -196,7 +197,7 @@ func (d *deputy) step(ctx context.Context) time.Duration {
 	return 0
 }
 
-func (d *deputy) failedCall(ctx context.Context, op string, err error) {
+func (d *deputy) failedCall(ctx context.Context, op event.StoreOp, err error) {
 	if ctx.Err() == nil {
 		d.cfg.Host.CallFailed(op, err, time.Now())
 	}

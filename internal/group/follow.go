@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -140,7 +141,7 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 		if err == nil {
 			return beat
 		}
-		w.cfg.Host.CallFailed("lead", err, time.Now())
+		w.cfg.Host.CallFailed(event.OpLead, err, time.Now())
 	}
 	if w.stopping.IsZero() {
 		w.cfg.Log.Warn("the store did not accept this leader's resignation; this worker drains its handlers, ends its session and starts a new one")

@@ -14,7 +14,6 @@ package group
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -53,25 +52,4 @@ type Config struct {
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)
-}
-
-// EndReason is the reason why a term ended.
-type EndReason uint8
-
-// These are the reasons why a term ends.
-const (
-	EndLost EndReason = iota
-	EndFinished
-	EndHandedOff
-	EndStopped
-	EndStalled
-)
-
-// String returns the reason in words.
-func (r EndReason) String() string {
-	words := [...]string{EndLost: "lost", EndFinished: "finished", EndHandedOff: "handed off", EndStopped: "stopped", EndStalled: "stalled"}
-	if int(r) < len(words) {
-		return words[r]
-	}
-	return fmt.Sprintf("EndReason(%d)", uint8(r))
 }

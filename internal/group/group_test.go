@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -202,7 +203,7 @@ func (f *fleet) join(name string) *member {
 		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &HostFuncs{
 			OnList: f.list,
 			OnRead: f.read(name, m.link),
-			OnEnded: func(_ *Term, reason EndReason) {
+			OnEnded: func(_ *Term, reason event.EndReason) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				f.reasons[reason.String()]++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -26,7 +27,7 @@ type Host interface {
 	// LeaseTaken is called when a term has begun.
 	LeaseTaken(t *Term)
 	// LeaseEnded is called when a term has ended.
-	LeaseEnded(t *Term, why EndReason)
+	LeaseEnded(t *Term, why event.EndReason)
 	// CheckpointSaved is called when a checkpoint is durable. took is the duration of the heartbeat
 	// that saved the checkpoint.
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
@@ -40,7 +41,7 @@ type Host interface {
 	Leading(leads bool, term uint64)
 	// CallFailed is called for each failed call to the store or to List. since is the time of the
 	// first failure of the outage. CallFailed may be called concurrently.
-	CallFailed(op string, err error, since time.Time)
+	CallFailed(op event.StoreOp, err error, since time.Time)
 	// Stopping is called when Run begins to stop, for any reason.
 	Stopping()
 }
@@ -52,11 +53,11 @@ type HostFuncs struct {
 	OnRead     func(t *Term) error
 	OnTroubles func() []lease.Trouble
 	OnTaken    func(t *Term)
-	OnEnded    func(t *Term, why EndReason)
+	OnEnded    func(t *Term, why event.EndReason)
 	OnSaved    func(t *Term, at shard.Position, took time.Duration)
 	OnBeat     func(sent time.Time)
 	OnLeading  func(leads bool, term uint64)
-	OnFailed   func(op string, err error, since time.Time)
+	OnFailed   func(op event.StoreOp, err error, since time.Time)
 	OnStop     func()
 }
 
@@ -84,7 +85,7 @@ func (h *HostFuncs) LeaseTaken(t *Term) {
 }
 
 // LeaseEnded calls OnEnded.
-func (h *HostFuncs) LeaseEnded(t *Term, why EndReason) {
+func (h *HostFuncs) LeaseEnded(t *Term, why event.EndReason) {
 	if h.OnEnded != nil {
 		h.OnEnded(t, why)
 	}
@@ -115,7 +116,7 @@ func (h *HostFuncs) Leading(leads bool, term uint64) {
 }
 
 // CallFailed calls OnFailed.
-func (h *HostFuncs) CallFailed(op string, err error, since time.Time) {
+func (h *HostFuncs) CallFailed(op event.StoreOp, err error, since time.Time) {
 	if h.OnFailed != nil {
 		h.OnFailed(op, err, since)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/lease"
 )
@@ -159,7 +160,7 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	defer cancel()
 	won, err := l.cfg.Store.Lead(ctx, l.cfg.App, l.session, l.term)
 	if err != nil {
-		l.report("lead", err) // the answer to the next heartbeat shows the result
+		l.report(event.OpLead, err) // the answer to the next heartbeat shows the result
 		return false
 	}
 	l.mu.Lock()
@@ -190,7 +191,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.watch.Missed()
 		l.revision = ""
 		if ctx.Err() == nil {
-			l.report("view", err)
+			l.report(event.OpView, err)
 		}
 		return beat / 4, true
 	}
@@ -276,7 +277,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	if err != nil {
 		l.revision = ""
 		if ctx.Err() == nil {
-			l.report("apply", err)
+			l.report(event.OpApply, err)
 		}
 		return beat / 4
 	}
@@ -323,7 +324,7 @@ func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
 	}
 }
 
-func (l *leadership) report(op string, err error) {
+func (l *leadership) report(op event.StoreOp, err error) {
 	l.cfg.Host.CallFailed(op, err, time.Now())
 	l.cfg.Log.Debug("the store failed", "op", op, "err", err)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -281,7 +282,7 @@ func (s *listings) take(r result, cfg Config) error {
 		case l.errors == 1:
 			cfg.Log.Warn("listing the shards of a stream failed; its known shards are read as before", "stream", r.stream, "err", r.err)
 		}
-		cfg.Host.CallFailed("list", fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
+		cfg.Host.CallFailed(event.OpList, fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
 		return nil
 	}
 	l.errors, l.retry = 0, time.Time{}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -64,7 +65,7 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	view, err := cfg.Store.View(call, cfg.App, "")
 	if err != nil {
 		if ctx.Err() == nil {
-			cfg.Host.CallFailed("view", err, time.Now())
+			cfg.Host.CallFailed(event.OpView, err, time.Now())
 		}
 		return
 	}

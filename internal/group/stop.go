@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -77,7 +78,7 @@ func (w *worker) leave(ctx context.Context) error {
 			w.dropAll()
 			return w.stopError(StopError{Unsaved: w.unsaved, Err: errSessionEnded})
 		}
-		w.cfg.Host.CallFailed("leave", err, time.Now())
+		w.cfg.Host.CallFailed(event.OpLeave, err, time.Now())
 		select {
 		case <-ctx.Done():
 			w.cfg.Log.Warn("could not end the session at the store; other workers take its leases over after the failover time",

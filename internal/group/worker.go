@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/lease"
 )
@@ -347,20 +348,20 @@ func (w *worker) drop(t *Term) {
 	w.cfg.Host.LeaseEnded(t, w.whyEnded(now))
 }
 
-func (w *worker) whyEnded(t termState) EndReason {
+func (w *worker) whyEnded(t termState) event.EndReason {
 	switch {
 	case t.lost:
-		return EndLost
+		return event.EndLost
 	case t.finished:
-		return EndFinished
+		return event.EndFinished
 	case !w.stopping.IsZero():
-		return EndStopped
+		return event.EndStopped
 	case t.stalled:
-		return EndStalled
+		return event.EndStalled
 	case t.wanted:
-		return EndHandedOff
+		return event.EndHandedOff
 	default:
-		return EndLost
+		return event.EndLost
 	}
 }
 
@@ -426,7 +427,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 			"err", err)
 	}
 	w.failures++
-	w.cfg.Host.CallFailed("beat", err, w.outage)
+	w.cfg.Host.CallFailed(event.OpHeartbeat, err, w.outage)
 	return early(retryAfter(w.cfg.Times.Heartbeat, w.failures, w.trust.context(nil).Err() == nil))
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -204,7 +205,7 @@ func TestMissingTablesAreNoOutage(t *testing.T) {
 			w := newWorker(Config{
 				Store: &unprepared{memstore.New(), time.Now().Add(after), time.Now().Add(20 * time.Second)}, App: "app", Worker: "w",
 				Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
-				Log:   slog.New(slog.NewTextHandler(&said, nil)), Host: &HostFuncs{OnFailed: func(string, error, time.Time) { failed++ }},
+				Log:   slog.New(slog.NewTextHandler(&said, nil)), Host: &HostFuncs{OnFailed: func(event.StoreOp, error, time.Time) { failed++ }},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

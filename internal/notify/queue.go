@@ -48,6 +48,8 @@ type Queue struct {
 
 	mu          lock.Mutex[lock.Queue]
 	first, last *call
+	unused      *call // list of at most limit calls for later use, by their field next
+	nUnused     int
 	n           int
 	states      map[any]*call // waiting State calls, by key
 	counts      Counts
@@ -56,9 +58,24 @@ type Queue struct {
 
 // call is an element of the list of waiting calls.
 type call struct {
-	do         func()
+	what
 	key        any // for a State call
 	prev, next *call
+}
+
+// what is called: do, or pass with a value.
+type what struct {
+	do    func()
+	pass  func(any)
+	value any
+}
+
+func (w what) make() {
+	if w.pass != nil {
+		w.pass(w.value)
+	} else {
+		w.do()
+	}
 }
 
 // New returns a queue with room for limit calls. The caller must call Run.
@@ -69,6 +86,15 @@ func New(limit int) *Queue {
 // Add adds the call do. key identifies a [State] call and may be nil for other classes. Add never
 // waits. It returns false if the call was dropped.
 func (q *Queue) Add(class Class, key any, do func()) bool {
+	return q.add(class, key, what{do: do})
+}
+
+// Pass adds the call pass(value), as Add does. It allocates no memory for a call that is made soon.
+func (q *Queue) Pass(class Class, key any, pass func(value any), value any) bool {
+	return q.add(class, key, what{pass: pass, value: value})
+}
+
+func (q *Queue) add(class Class, key any, w what) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	full := q.n >= q.limit
@@ -82,7 +108,13 @@ func (q *Queue) Add(class Class, key any, do func()) bool {
 			q.counts.Coalesced++
 		}
 	}
-	c := &call{do: do, prev: q.last}
+	c := q.unused
+	if c == nil {
+		c = new(call)
+	} else {
+		q.unused, q.nUnused = c.next, q.nUnused-1
+	}
+	*c = call{what: w, prev: q.last}
 	if class == State {
 		c.key = key
 		q.states[key] = c
@@ -101,7 +133,7 @@ func (q *Queue) Add(class Class, key any, do func()) bool {
 	return true
 }
 
-// remove removes a call from the list. The caller holds the lock.
+// remove removes a call from the list, and keeps c for a later call. The caller holds the lock.
 func (q *Queue) remove(c *call) {
 	if c.prev == nil {
 		q.first = c.next
@@ -117,6 +149,10 @@ func (q *Queue) remove(c *call) {
 	if c.key != nil && q.states[c.key] == c {
 		delete(q.states, c.key)
 	}
+	*c = call{}
+	if q.nUnused < q.limit {
+		c.next, q.unused, q.nUnused = q.unused, c, q.nUnused+1
+	}
 }
 
 // Counts returns the numbers of calls that did not arrive.
@@ -131,10 +167,10 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Run(failed func(error)) {
 	defer close(q.done)
 	for {
-		c, over := q.take()
+		w, some, over := q.take()
 		switch {
-		case c != nil:
-			if err := contained(c.do); err != nil {
+		case some:
+			if err := contained(w.make); err != nil {
 				q.mu.Lock()
 				q.counts.Panicked++
 				q.mu.Unlock()
@@ -148,13 +184,16 @@ func (q *Queue) Run(failed func(error)) {
 	}
 }
 
-func (q *Queue) take() (c *call, over bool) {
+func (q *Queue) take() (w what, some, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if c = q.first; c != nil {
-		q.remove(c)
+	c := q.first
+	if c == nil {
+		return what{}, false, q.closed
 	}
-	return c, c == nil && q.closed
+	w = c.what
+	q.remove(c)
+	return w, true, false
 }
 
 // Panic is the error for a call that panicked.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/history"
@@ -53,34 +54,48 @@ func (r *Run) LeaseTaken(t *group.Term) {
 	r.shared.Counters.LeasesTaken.Add(1)
 	r.supervisor.sampler.Mark(of.Key, history.Began)
 	r.shared.Log.Info("lease taken", "stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", of.Position)
-	r.user.LeaseTaken(t)
+	if ev := r.shared.Events; ev.On() {
+		ev.Emit(event.LeaseTaken{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, From: of.Position,
+		})
+	}
 }
 
 // LeaseEnded reports that a term has ended.
-func (r *Run) LeaseEnded(t *group.Term, why group.EndReason) {
+func (r *Run) LeaseEnded(t *group.Term, why event.EndReason) {
 	of := &t.Lease
 	r.shared.Counters.LeasesEnded.Add(1)
 	r.supervisor.sampler.Ended(of.Key, t.At(), why)
-	if why == group.EndLost {
+	if why == event.EndLost {
 		r.shared.Counters.LeasesLost.Add(1)
 	}
 	r.shared.Log.Info("lease ended", "stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", t.At(), "reason", why.String())
-	r.user.LeaseEnded(t, why)
+	if ev := r.shared.Events; ev.On() {
+		ev.Emit(event.LeaseEnded{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, At: t.At(), Reason: why,
+		})
+	}
 }
 
 // CheckpointSaved reports progress that is durable.
 func (r *Run) CheckpointSaved(t *group.Term, at shardrun.Position, took time.Duration) {
 	r.shared.Counters.Checkpoints.Add(1)
-	r.user.CheckpointSaved(t, at, took)
+	if ev, of := r.shared.Events, &t.Lease; ev.On() {
+		ev.Emit(event.CheckpointSaved{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, At: at, Took: took,
+		})
+	}
 }
 
 // CallFailed reports a failed call of the store or of Kinesis.
-func (r *Run) CallFailed(op string, err error, since time.Time) {
+func (r *Run) CallFailed(op event.StoreOp, err error, since time.Time) {
 	r.shared.Counters.StoreFailures.Add(1)
 	if stack := r.telling.newStack(err); stack != "" {
 		r.shared.Log.Error("a call panicked; weir repeats the call", "op", op, "err", err, "stack", stack)
 	}
-	r.user.StoreFailed(op, err, since)
+	if ev := r.shared.Events; ev.On() {
+		ev.Emit(event.StoreFailed{Time: time.Now(), Op: op, Err: err, Since: since})
+	}
 }
 
 // Leading reports that this worker leads, or stopped leading.
@@ -88,7 +103,9 @@ func (r *Run) Leading(leads bool, term uint64) {
 	if !leads {
 		r.standing.listsNothing()
 	}
-	r.user.Leading(leads, term)
+	if ev := r.shared.Events; ev.On() {
+		ev.Emit(event.Leading{Time: time.Now(), Leads: leads, Epoch: term})
+	}
 }
 
 // SessionBegan notes the name of the run's new session.
@@ -185,5 +202,5 @@ func (r *Run) Pages(l *shardrun.Loop, at shardrun.Position) shardrun.Pages {
 	if r.consumers == nil {
 		return polling.NewFeed(l, poll, &r.scheduler, r.shared.Budget)
 	}
-	return &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.shared.Budget.Share(), Changed: l.ReadingChanged}
+	return &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.shared.Budget.Share(), Changed: l.FanOutChanged}
 }

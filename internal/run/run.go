@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
@@ -20,7 +21,6 @@ import (
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
-	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/source"
@@ -36,6 +36,8 @@ type Config struct {
 	Client *kinesis.Client
 	Store  *guarded.Store
 	Off    []guarded.Feature // which the store is not able to serve
+	// OnEvent gets the events. It may be nil.
+	OnEvent func(context.Context, event.Event)
 
 	// The group.
 	Start     shardrun.Position // in streams that the application has not seen
@@ -99,7 +101,7 @@ func New(ctx context.Context, c Config, user User, of *Registry, counters *shard
 	r.telling = telling{to: c.Log, registry: of, user: user}
 	r.supervisor.run = r
 	r.shared = shardrun.Shared{
-		Config: c.Config, User: user, Run: r, Tell: user, Counters: counters, Log: c.Log, Repeats: c.Log,
+		Config: c.Config, User: user, Run: r, Counters: counters, Log: c.Log, Repeats: c.Log,
 		Values: context.WithoutCancel(ctx), Store: c.Store,
 		Budget: memory.New(c.MaxMemory), Slots: keyed.NewSlots(c.Calls), Brake: failure.Brake{Policy: c.GiveUp},
 		Lineage: lineage.New(r.leases, r.firstNumbers),
@@ -111,9 +113,10 @@ func New(ctx context.Context, c Config, user User, of *Registry, counters *shard
 // Run takes part in the application until ctx ends, the user's code ends it, or an error occurs
 // that no retry can fix. weir.Consumer.Run documents its errors.
 func (r *Run) Run(ctx context.Context) (err error) {
-	stopTelling := r.telling.start(ctx, r.App, r.Worker)
+	stopTelling := r.telling.start(ctx, r.App, r.Worker, r.OnEvent)
 	defer func() { err = errors.Join(err, stopTelling()) }()
 	r.shared.Log, r.shared.Repeats = r.telling.log, r.telling.repeats
+	r.shared.Events = r.telling.events
 	on := r.Wire
 	on.Reuse, on.Poison, on.Switched, on.Silent = r.Reuse, r.Poison, r.switched, r.silent
 	on.FellBack = FellBack(r.shared.Log)
@@ -198,18 +201,4 @@ func (r *Run) switched(streamARN string, to codec.Format, why error) {
 
 func (r *Run) silent(endpoint string, times int) {
 	r.shared.Log.Info("reads got no answer and were repeated over new connections", "endpoint", endpoint, "reads", times)
-}
-
-// Hooked returns the context that hooks get.
-func (r *Run) Hooked() context.Context { return r.telling.hooked }
-
-// Emit puts a call of a hook into the queue of the run. For a change of state, state identifies the
-// state: if the queue is full, the call replaces a waiting call with the same state. For other
-// events, state is nil.
-func (r *Run) Emit(state any, call func()) {
-	if state == nil {
-		r.telling.drops(r.telling.queue.Add(notify.Detail, nil, call))
-	} else {
-		r.telling.queue.Add(notify.State, state, call)
-	}
 }

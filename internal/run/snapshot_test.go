@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
@@ -26,11 +26,7 @@ type fakeUser struct {
 	handle func() error
 }
 
-func (u *fakeUser) Shared() shardrun.Handler                 { return fakeHandler{u} }
-func (u *fakeUser) Read(lease.Key, *source.Page)             {}
-func (u *fakeUser) Unpacked(lease.Key, batch.Unpacked)       {}
-func (u *fakeUser) BatchBegins(lease.Key, int, int)          {}
-func (u *fakeUser) BatchHandled(lease.Key, shardrun.Handled) {}
+func (u *fakeUser) Shared() shardrun.Handler { return fakeHandler{u} }
 
 type fakeHandler struct{ user *fakeUser }
 
@@ -38,7 +34,7 @@ func (h fakeHandler) Hand(*delivery.Delivery) *shardrun.Handover {
 	return &shardrun.Handover{Delivery: new(delivery.Delivery), Code: fakeCode{user: h.user}}
 }
 func (h fakeHandler) Pulling() *pull.Progress                      { return nil }
-func (h fakeHandler) Close(context.Context, group.EndReason) error { return nil }
+func (h fakeHandler) Close(context.Context, event.EndReason) error { return nil }
 
 type fakeCode struct {
 	shardrun.Code

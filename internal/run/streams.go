@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
@@ -73,7 +74,7 @@ func (r *Run) unlearned(err error, failures int, since time.Time) {
 	if failures == 1 {
 		r.shared.Log.Warn("Options.DiscoverStreams failed; its previous result stays in use", "err", err)
 	}
-	r.CallFailed("streams", fmt.Errorf("Options.DiscoverStreams: %w", err), since)
+	r.CallFailed(event.OpStreams, fmt.Errorf("Options.DiscoverStreams: %w", err), since)
 }
 
 // join runs the group, after the first answer of Options.DiscoverStreams.

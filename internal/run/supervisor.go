@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/history/sampling"
 	"github.com/weir-go/weir/internal/shardrun"
@@ -122,14 +123,14 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 	if f.Verdict == supervise.Sound {
 		return nil
 	}
-	e := shardrun.Stalled{Stage: supervise.State(cmp.Or(of.Handling, of.Reading)), Since: f.Since, Err: of.Err}
+	e := event.Stalled{Stage: string(cmp.Or(of.Handling, of.Reading)), Since: f.Since, Err: of.Err}
 	return s.act(l, e, f.Verdict, supervise.Stalls{Count: of.Stalls + 1, Last: look.Now})
 }
 
 // act notes the verdict on a shard that is not sound, and returns the action that follows. It
 // returns nil if the shard's loop has ended. Only act allocates: a look at ten thousand sound
 // shards allocates nothing.
-func (s *supervisor) act(l *shardrun.Loop, e shardrun.Stalled, what supervise.Verdict, stalls supervise.Stalls) func() {
+func (s *supervisor) act(l *shardrun.Loop, e event.Stalled, what supervise.Verdict, stalls supervise.Stalls) func() {
 	if !s.run.standing.note(l, what, stalls) {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (s *supervisor) act(l *shardrun.Loop, e shardrun.Stalled, what supervise.Ve
 }
 
 // giveUp releases the lease of a shard that makes no progress.
-func (s *supervisor) giveUp(l *shardrun.Loop, e shardrun.Stalled) {
+func (s *supervisor) giveUp(l *shardrun.Loop, e event.Stalled) {
 	l.Repeated().Error("a shard makes no progress; this worker releases its lease",
 		"stage", e.Stage, "since", e.Since, "seq", l.Term().At(), "err", e.Err)
 	l.Term().GiveUp(shardrun.ErrStalled)
@@ -155,7 +156,7 @@ func (s *supervisor) giveUp(l *shardrun.Loop, e shardrun.Stalled) {
 }
 
 // abandon releases the lease of a shard without waiting for its handler.
-func (s *supervisor) abandon(l *shardrun.Loop, e shardrun.Stalled) {
+func (s *supervisor) abandon(l *shardrun.Loop, e event.Stalled) {
 	l.Log().Error("a handler still runs although its context has ended; its lease is released without waiting for it, and only the epoch fences its writes",
 		"since", e.Since)
 	l.Term().Abandon()
@@ -164,10 +165,13 @@ func (s *supervisor) abandon(l *shardrun.Loop, e shardrun.Stalled) {
 	s.tellStalled(l, e)
 }
 
-func (s *supervisor) tellStalled(l *shardrun.Loop, e shardrun.Stalled) {
+func (s *supervisor) tellStalled(l *shardrun.Loop, e event.Stalled) {
 	s.sampler.Mark(l.Key(), history.Stalled)
 	s.run.shared.Counters.Stalls.Add(1)
-	s.run.shared.Tell.Stalled(l.Term().Lease, e)
+	if ev, of := s.run.shared.Events, &l.Term().Lease; ev.On() {
+		e.Time, e.Stream, e.Shard, e.Epoch = time.Now(), of.Stream, of.Shard, of.Epoch
+		ev.Emit(e)
+	}
 }
 
 // memoryAgain is the minimum time between two log lines about shards that wait for memory.

@@ -9,29 +9,23 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/internal/emit"
 	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// User is the user's code, and gets the events of the run. Package weir implements it.
+// User is the user's code. Package weir implements it.
 type User interface {
 	shardrun.User
-	shardrun.Teller
 	// AskStreams calls Options.DiscoverStreams. ParseStreams parses the result, and returns these
 	// streams together with those of the options.
 	AskStreams(ctx context.Context) ([]string, error)
 	ParseStreams(asked []string) ([]streams.Stream, error)
-	// HookPanic returns a panic of a hook as an error.
+	// HookPanic returns a panic of Options.OnEvent as an error.
 	HookPanic(p *notify.Panic) error
-
-	LeaseTaken(t *group.Term)
-	LeaseEnded(t *group.Term, why group.EndReason)
-	CheckpointSaved(t *group.Term, at shardrun.Position, took time.Duration)
-	StoreFailed(op string, err error, since time.Time)
-	Leading(leads bool, term uint64)
 }
 
 const (
@@ -52,9 +46,9 @@ type telling struct {
 	user     User
 
 	queue   *notify.Queue
-	hooked  context.Context // of the hooks
-	log     *slog.Logger    // goes through the queue
-	repeats *slog.Logger    // as log; it limits repeated lines
+	events  *emit.Events
+	log     *slog.Logger // goes through the queue
+	repeats *slog.Logger // as log; it limits repeated lines
 
 	dropping atomic.Bool // events are being dropped, and a log line said so
 	gone     sync.Map    // streams by name, and when it was logged that they do not exist
@@ -63,13 +57,13 @@ type telling struct {
 
 // start starts the goroutine that calls hooks and the logger. stop waits for that goroutine. If a
 // hook or the logger does not return, stop returns an error that wraps [ErrAbandoned].
-func (t *telling) start(ctx context.Context, app, worker string) (stop func() error) {
+func (t *telling) start(ctx context.Context, app, worker string, onEvent func(context.Context, event.Event)) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	t.queue = notify.New(queueRoom)
 	t.registry.opens(t.queue)
 	t.log = t.queue.Logger(values, t.to.Handler()).With("app", app, "worker", worker)
 	t.repeats = t.queue.Repeats(t.log)
-	t.hooked = values
+	t.events = emit.New(values, onEvent, t.queue, t.drops)
 	go t.queue.Run(func(err error) { t.hookPanicked(app, worker, err) })
 	return func() error {
 		defer end()
@@ -77,7 +71,7 @@ func (t *telling) start(ctx context.Context, app, worker string) (stop func() er
 		made := t.queue.Close(hooksMayTake)
 		t.registry.closed(t.queue)
 		if !made {
-			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
+			return fmt.Errorf("%w: Options.OnEvent, or the logger, does not return", ErrAbandoned)
 		}
 		return nil
 	}
@@ -92,7 +86,7 @@ func (t *telling) hookPanicked(app, worker string, err error) {
 	}
 	_ = guard.Call(func() error { // a panic of the logger can be reported nowhere
 		to := t.to.With("app", app, "worker", worker)
-		t.logPanic(to, "a function of Options.Events, or the logger, panicked; the event or log line is not delivered again", err)
+		t.logPanic(to, "Options.OnEvent, or the logger, panicked; the event or log line is not delivered again", err)
 		return nil
 	})
 }
@@ -129,14 +123,14 @@ func (t *telling) goneAgain(stream string, now time.Time) bool {
 	return !told || now.Sub(last.(time.Time)) >= goneAgain && t.gone.CompareAndSwap(stream, last, now)
 }
 
-// drops logs that events are dropped, if told is false. It logs this once until the events that
-// wait at that time are delivered.
-func (t *telling) drops(told bool) {
-	if told || !t.dropping.CompareAndSwap(false, true) {
+// drops logs that events are dropped. It logs this once until the events that wait at that time are
+// delivered.
+func (t *telling) drops() {
+	if !t.dropping.CompareAndSwap(false, true) {
 		return
 	}
 	before := t.queue.Counts().Dropped
-	t.log.Warn("functions of Options.Events, or the logger, cannot keep up: detail events are dropped; " +
+	t.log.Warn("Options.OnEvent, or the logger, cannot keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
 	// dropping becomes false again when the events that wait now were delivered.
 	t.queue.Add(notify.State, stateKey{}, func() {

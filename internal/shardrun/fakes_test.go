@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/lease"
 )
 
 // fakeUser is the code of a user whose shards have one handler: handle.
@@ -50,7 +49,7 @@ func (h *fakeHandler) Hand(of *delivery.Delivery) *Handover {
 	return &Handover{Delivery: of, Code: fakeCode{h.user}}
 }
 func (h *fakeHandler) Pulling() *pull.Progress                      { return h.pulling }
-func (h *fakeHandler) Close(context.Context, group.EndReason) error { return nil }
+func (h *fakeHandler) Close(context.Context, event.EndReason) error { return nil }
 
 type fakeCode struct{ user *fakeUser }
 
@@ -76,29 +75,11 @@ func (r fakeRun) Setup(string) *source.Setup                   { return nil }
 func (r fakeRun) Pages(*Loop, Position) Pages                  { return r.pages }
 func (r fakeRun) LogPanic(*slog.Logger, string, error, ...any) {}
 
-// silence is a Teller that ignores all events.
-type silence struct{}
-
-func (silence) Read(lease.Key, *source.Page)                              {}
-func (silence) Unpacked(lease.Key, batch.Unpacked)                        {}
-func (silence) Filtered(lease.Key, int, int)                              {}
-func (silence) BatchBegins(lease.Key, int, int)                           {}
-func (silence) BatchHandled(lease.Key, Handled)                           {}
-func (silence) HandlerFailed(lease.Key, Failed)                           {}
-func (silence) GivenUp(lease.Key, GivenUp)                                {}
-func (silence) GiveUpHeld(lease.Key, int, deadletter.Reason, string)      {}
-func (silence) LettersFailed(lease.Key, int, Failed)                      {}
-func (silence) Suspected(group.Held, lease.Deaths, string, time.Duration) {}
-func (silence) ReadFailed(lease.Key, error, bool, time.Duration)          {}
-func (silence) PositionExpired(lease.Key, source.Expiry)                  {}
-func (silence) ReadingChanged(lease.Key, error)                           {}
-func (silence) Stalled(group.Held, Stalled)                               {}
-
 // shared returns the Shared of loops whose handler is handle.
 func shared(t *testing.T, c Config, handle func(p delivery.Part) error) *Shared {
 	log := slog.New(slog.DiscardHandler)
 	return &Shared{
-		Config: c, User: &fakeUser{handle}, Run: fakeRun{new(onePage)}, Tell: silence{}, Counters: new(Counters),
+		Config: c, User: &fakeUser{handle}, Run: fakeRun{new(onePage)}, Counters: new(Counters),
 		Log: log, Repeats: log, Values: t.Context(), Budget: memory.New(1 << 20), Slots: keyed.NewSlots(1),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -56,7 +57,12 @@ func tellFiltered(l *Loop, f *batch.Filter) {
 	}
 	l.in.Counters.RecordsFiltered.Add(uint64(dropped))
 	l.in.Counters.RecordsNotJSON.Add(uint64(f.NotJSON))
-	l.in.Tell.Filtered(l.term.Lease.Key, f.Dropped, f.NotJSON)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.Filtered{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
+			Dropped: f.Dropped, NotJSON: f.NotJSON,
+		})
+	}
 }
 
 // filteredTimeout limits the search for a record that the sink lacks and that passes the filter.

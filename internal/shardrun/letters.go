@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -177,7 +178,12 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 	}
 	l := d.loop
 	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
-	l.in.Tell.GiveUpHeld(l.term.Lease.Key, v.Records, v.Reason, why)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.DeadLetterDelayed{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
+			Records: v.Records, Reason: v.Reason, Why: why,
+		})
+	}
 }
 
 // lettersFailed reports that letters could not be stored.
@@ -187,7 +193,12 @@ func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(supervise.Retrying, attempt, err)
 	d.failsHere(true)
-	l.in.Tell.LettersFailed(l.term.Lease.Key, len(letters), Failed{Err: err, Attempt: attempt, Next: pause})
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.DeadLetterFailed{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
+			Records: len(letters), Err: err, Attempt: attempt, Next: pause,
+		})
+	}
 }
 
 // tellGivenUp reports that records were given up.
@@ -196,7 +207,10 @@ func (d *Handover) tellGivenUp(g *dying) {
 	l.Log().Error("records were dead-lettered; the shard continues", "records", n, "first", first.ID,
 		"reason", g.Reason, "attempts", first.Attempts, "err", first.Error)
 	l.in.Recent.Note(l.term.Lease.Key, n, g.letters[n-1].Position, first.Error, time.Now())
-	l.in.Tell.GivenUp(l.term.Lease.Key, GivenUp{
-		Records: n, First: first.RecordID(), Reason: g.Reason, Attempts: first.Attempts, Err: g.failure,
-	})
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.DeadLettered{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: n, First: first.RecordID(),
+			Reason: g.Reason, Attempts: first.Attempts, Err: g.failure,
+		})
+	}
 }

@@ -12,7 +12,7 @@
 //	checkpoint group.Term saves it with the next heartbeat
 //
 // The package does not import package weir. It reaches the user's code through the interfaces User,
-// Handler, Code and Teller, and the run that all shards share through the interface Run.
+// Handler and Code, and the run that all shards share through the interface Run.
 package shardrun
 
 import (
@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/failure"
@@ -387,7 +388,7 @@ func (l *Loop) pullAgain(err error) next {
 	l.enter(supervise.Retrying, f.pulls, err)
 	l.in.Counters.HandlerFailures.Add(1)
 	f.tellFailure(l, "the pulling function returned; it will get the unfinished records again",
-		Failed{Err: err, Attempt: f.pulls, Next: pause})
+		event.HandlerFailed{Err: err, Attempt: f.pulls, Next: pause})
 	return l.pause(pause)
 }
 
@@ -426,19 +427,19 @@ func (l *Loop) close(stops bool) {
 }
 
 // endReason returns the reason why the term ends.
-func (l *Loop) endReason(stops bool) group.EndReason {
+func (l *Loop) endReason(stops bool) event.EndReason {
 	cause := context.Cause(l.term.Context())
 	switch {
 	case l.term.At().IsEnd():
-		return group.EndFinished
+		return event.EndFinished
 	case errors.Is(cause, ErrStalled):
-		return group.EndStalled
+		return event.EndStalled
 	case errors.Is(cause, group.ErrStopping), stops, l.in.Run.IsStopping():
-		return group.EndStopped
+		return event.EndStopped
 	case cause != nil:
-		return group.EndLost
+		return event.EndLost
 	default:
-		return group.EndHandedOff
+		return event.EndHandedOff
 	}
 }
 
@@ -460,13 +461,22 @@ func (l *Loop) tellRead(page *source.Page) {
 	c.Reads.Add(1)
 	c.RecordsRead.Add(uint64(n))
 	c.BytesRead.Add(uint64(page.Bytes))
-	l.in.Tell.Read(l.term.Lease.Key, page)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.Read{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: n, Bytes: page.Bytes,
+			Took: page.Took, Behind: page.Behind, End: page.End,
+		})
+	}
 }
 
 // tellUnpacked reports the aggregates of a page.
 func (l *Loop) tellUnpacked(u *batch.Unpacker) {
-	if c, some := u.Counted(); some {
-		l.in.Tell.Unpacked(l.term.Lease.Key, c)
+	ev, of := l.in.Events, &l.term.Lease
+	if c, some := u.Counted(); some && ev.On() {
+		ev.Emit(event.Unpacked{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Aggregates: c.Aggregates,
+			Records: c.Records, Dropped: c.Dropped, Damaged: c.Damaged,
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -187,9 +188,14 @@ func (l *Loop) Failed(err error, throttled bool, next time.Duration) {
 	} else {
 		l.in.Counters.ReadsFailed.Add(1)
 	}
-	l.in.Tell.ReadFailed(key, err, throttled, next)
+	if ev := l.in.Events; ev.On() {
+		ev.Emit(event.ReadFailed{
+			Time: time.Now(), Stream: key.Stream, Shard: key.Shard,
+			Err: err, Throttled: throttled, Next: next,
+		})
+	}
 	if at := l.refusedAt(); stays && at.Kind() == shard.Sequence && !l.noteStays() {
-		l.in.Tell.PositionExpired(key, source.Expiry{At: at, Next: at, Err: err})
+		l.emitExpired(source.Expiry{At: at, Next: at, Err: err})
 	}
 }
 
@@ -246,16 +252,30 @@ func (l *Loop) Expired(e source.Expiry) {
 		args = append(args, "err", e.Err)
 	}
 	l.Log().Error("records expired before they were handled, or may have; Options.Expired decides what happens next", args...)
-	l.in.Tell.PositionExpired(l.term.Lease.Key, e)
+	l.emitExpired(e)
 }
 
-// ReadingChanged reports that the shard is polled, because of why, or that fan-out is back if why
+// emitExpired emits the event for a position that has expired.
+func (l *Loop) emitExpired(e source.Expiry) {
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.PositionExpired{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
+			Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err,
+		})
+	}
+}
+
+// FanOutChanged reports that the shard is polled, because of why, or that fan-out is back if why
 // is nil. It is called once for each change.
-func (l *Loop) ReadingChanged(why error) {
+func (l *Loop) FanOutChanged(why error) {
 	if why != nil {
 		l.Repeated().Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "err", why)
 	} else {
 		l.Repeated().Info("fan-out is back")
 	}
-	l.in.Tell.ReadingChanged(l.term.Lease.Key, why)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.FanOutChanged{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Active: why == nil, Err: why,
+		})
+	}
 }

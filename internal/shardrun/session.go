@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lineage"
@@ -120,7 +121,7 @@ func (l opening) open() next {
 		}
 		l.in.Counters.HandlerFailures.Add(1)
 		failingAt(l.Loop, l.term.At()).tellFailure(l.Loop, "could not open a shard's handler; weir will retry",
-			Failed{Err: err, Attempt: attempt, Next: pause})
+			event.HandlerFailed{Err: err, Attempt: attempt, Next: pause})
 		if n := l.pause(pause); n.then != goOn {
 			return n
 		}

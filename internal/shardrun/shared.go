@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/emit"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/keyed"
@@ -70,7 +71,7 @@ type Shared struct {
 	Config
 	User     User
 	Run      Run
-	Tell     Teller
+	Events   *emit.Events // nil before the run has begun
 	Counters *Counters
 	Log      *slog.Logger    // which waits for nothing
 	Repeats  *slog.Logger    // as Log, for lines that many shards log for one cause

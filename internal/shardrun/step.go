@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
@@ -62,7 +63,12 @@ func (d *Handover) step(began time.Time) stepped {
 	}
 	records := len(p.Records)
 	d.enter(supervise.Handling, d.Attempts, d.Err)
-	l.in.Tell.BatchBegins(l.term.Lease.Key, records, d.Attempts+1)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.BatchBegins{
+			Time: began, Stream: of.Stream, Shard: of.Shard,
+			Records: records, Attempt: d.Attempts + 1,
+		})
+	}
 	gives := l.in.Brake.Policy.On
 	var worked time.Time
 	if gives {
@@ -82,9 +88,11 @@ func (d *Handover) step(began time.Time) stepped {
 	of := failure.Result{Outcome: outcome(err), Blame: blame, Done: d.PartDone(), Pulled: l.in.Pulls, Over: cause != nil}
 	switch failure.Decide(of, gives) {
 	case failure.Advance: // it failed after all was done, so there is nothing to do again
+		took := s.after.Sub(began)
 		d.NoteFailure(err, false, s.after)
 		d.failed(failedWhenDone, err, 0)
-		s.over = d.advance(s.after.Sub(began), s.after)
+		s.after = time.Now() // so that the times of events are in their order
+		s.over = d.advance(took, s.after)
 	case failure.PassOn:
 		d.passedOn(s.after.Sub(began), s.after)
 		s.over = true
@@ -105,6 +113,7 @@ func (d *Handover) step(began time.Time) stepped {
 	default:
 		d.NoteFailure(err, blame.Named, time.Now())
 		s.pause = d.afterFailure(err, blame, worked)
+		s.after = time.Now()
 	}
 	return s
 }
@@ -154,7 +163,12 @@ func (d *Handover) handled(took time.Duration, now time.Time) {
 	c.BatchesHandled.Add(1)
 	c.RecordsHandled.Add(uint64(records))
 	c.BytesHandled.Add(uint64(bytes))
-	l.in.Tell.BatchHandled(l.term.Lease.Key, Handled{Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Calls: d.Calls})
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.BatchHandled{
+			Time: now, Stream: of.Stream, Shard: of.Shard, Records: records, Bytes: bytes,
+			Behind: d.Behind, Took: took, Attempts: d.Calls,
+		})
+	}
 }
 
 // passedOn is called when a pulling function asks for the next batch. Records that are done by then
@@ -190,7 +204,9 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 	if d.key == nil {
 		f = failingAt(l, l.term.At())
 	}
-	f.tellFailure(l, what, Failed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: pause})
+	f.tellFailure(l, what, event.HandlerFailed{
+		Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: pause,
+	})
 }
 
 // failsHere notes the record at which the handler fails, for the shard's status. letters says that
@@ -216,7 +232,12 @@ func cutShort(l *Loop, began time.Time, cause error) {
 	l.Log().Warn("a handler did not finish within Options.Timing.StopTimeout; the next owner of the shard will handle the batch again",
 		"since", began)
 	l.in.Counters.Stalls.Add(1)
-	l.in.Tell.Stalled(l.term.Lease, Stalled{Stage: supervise.Handling, Since: began, Err: group.ErrStopping})
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.Stalled{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch,
+			Stage: string(supervise.Handling), Since: began, Err: group.ErrStopping,
+		})
+	}
 }
 
 // failing is the history of failures of the user's code at one position.
@@ -237,7 +258,7 @@ func failingAt(l *Loop, at Position) *failing {
 
 // tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once
 // until there is progress, because the stack is the same at each attempt.
-func (f *failing) tellFailure(l *Loop, what string, e Failed) {
+func (f *failing) tellFailure(l *Loop, what string, e event.HandlerFailed) {
 	e.At = l.term.At()
 	args := []any{"seq", e.At}
 	if e.First != "" {
@@ -249,5 +270,8 @@ func (f *failing) tellFailure(l *Loop, what string, e Failed) {
 		args = append(args, "stack", stack)
 	}
 	l.Repeated().Warn(what, args...)
-	l.in.Tell.HandlerFailed(l.term.Lease.Key, e)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		e.Time, e.Stream, e.Shard = time.Now(), of.Stream, of.Shard
+		ev.Emit(e)
+	}
 }

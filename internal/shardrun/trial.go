@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/supervise"
@@ -202,7 +203,12 @@ func (t *trial) tellSuspected(id string, pause time.Duration) {
 		args = append(args, "next", pause.Round(time.Second))
 	}
 	l.Log().Error(what, args...)
-	l.in.Tell.Suspected(l.term.Lease, d, id, pause)
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.Suspected{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, At: d.At,
+			Died: d.Count, DiedOneByOne: d.Tried, Record: id, Next: pause,
+		})
+	}
 }
 
 // namesKilled reports whether the last note of the deaths of a term names killed records that the

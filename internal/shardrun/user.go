@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
-	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -56,7 +53,7 @@ type Handler interface {
 	// Pulling returns the progress of the function that pulls, and nil if there is none.
 	Pulling() *pull.Progress
 	// Close ends a handler that Open has made.
-	Close(ctx context.Context, why group.EndReason) error
+	Close(ctx context.Context, why event.EndReason) error
 }
 
 // Code shows the records of a handover to the user's code. One goroutine at a time calls its
@@ -76,60 +73,6 @@ type Code interface {
 	// Forget drops the records of the first call. Release gives memory back that Reuse has taken.
 	Forget()
 	Release()
-}
-
-// Teller gets the events of shards. Its methods must not block.
-type Teller interface {
-	Read(of lease.Key, page *source.Page)
-	Unpacked(of lease.Key, c batch.Unpacked)
-	Filtered(of lease.Key, dropped, notJSON int)
-	BatchBegins(of lease.Key, records, attempt int)
-	BatchHandled(of lease.Key, e Handled)
-	HandlerFailed(of lease.Key, e Failed)
-	GivenUp(of lease.Key, e GivenUp)
-	GiveUpHeld(of lease.Key, records int, reason deadletter.Reason, why string)
-	LettersFailed(of lease.Key, records int, e Failed)
-	Suspected(of group.Held, d lease.Deaths, record string, next time.Duration)
-	ReadFailed(of lease.Key, err error, throttled bool, next time.Duration)
-	PositionExpired(of lease.Key, e source.Expiry)
-	// ReadingChanged says that a shard is polled because of why, or that fan-out is back if why is
-	// nil.
-	ReadingChanged(of lease.Key, why error)
-	Stalled(of group.Held, e Stalled)
-}
-
-// Handled describes a batch that was handled.
-type Handled struct {
-	Records, Bytes int
-	Behind, Took   time.Duration
-	Calls          int
-}
-
-// Failed describes a failure of the user's code.
-type Failed struct {
-	At          Position // the checkpoint
-	Records     int      // that will be handled again
-	First, Last string
-	Err         error
-	Attempt     int
-	Next        time.Duration
-}
-
-// GivenUp describes records whose dead letters are durable.
-type GivenUp struct {
-	Records  int
-	First    string // the ID of the first record
-	Reason   deadletter.Reason
-	Attempts int
-	Err      error
-}
-
-// Stalled describes a shard that made no progress.
-type Stalled struct {
-	Stage     supervise.State
-	Since     time.Time
-	Err       error
-	Abandoned bool // the handler still runs
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/fakes3"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -273,7 +274,7 @@ func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 		s := sink(t, bucket, s3sink.Options{})
 		var said error
 		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) {
-			o.Events.HandlerFailed = func(_ context.Context, f weir.HandlerFailed) { said = f.Err }
+			o.OnEvent = event.Join(o.OnEvent, event.On(func(_ context.Context, f event.HandlerFailed) { said = f.Err }))
 		})
 		put(srv, 1, 10)
 		time.Sleep(2 * time.Minute)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -58,7 +59,7 @@ func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHan
 }
 
 // Close does nothing: a term holds no resources.
-func (t *term) Close(context.Context, weir.EndReason) {}
+func (t *term) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
 // before it as done, but they were rolled back. So Handle applies these records separately.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/seqtime"
@@ -160,17 +160,17 @@ func (s *Sampler) Throttle(key lease.Key, wait time.Duration) {
 
 // Ended records that a term has ended, and its last position. The beat loop no longer looks at its
 // shard.
-func (s *Sampler) Ended(key lease.Key, at shard.Position, why group.EndReason) {
+func (s *Sampler) Ended(key lease.Key, at shard.Position, why event.EndReason) {
 	s.note(key, func(n *noted) { n.marks, n.at = n.marks|marksOf(why), at })
 }
 
-func marksOf(why group.EndReason) history.Marks {
+func marksOf(why event.EndReason) history.Marks {
 	switch why {
-	case group.EndFinished:
+	case event.EndFinished:
 		return history.Ended | history.Finished
-	case group.EndStalled:
+	case event.EndStalled:
 		return history.Ended | history.Stalled
-	case group.EndLost:
+	case event.EndLost:
 		return history.Lost
 	default:
 		return history.Ended

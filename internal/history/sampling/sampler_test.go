@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/internal/supervise"
@@ -53,7 +53,7 @@ func TestSamples(t *testing.T) {
 		}
 		s.Mark(here, history.Began)
 		s.Throttle(here, 3*time.Second)
-		s.Ended(gone, shard.End, group.EndFinished)
+		s.Ended(gone, shard.End, event.EndFinished)
 		time.Sleep(time.Minute)
 		end(true)
 		if len(put) != 2 {
@@ -85,5 +85,5 @@ func TestNoSampler(*testing.T) {
 	s.See(lease.Key{}, &supervise.Shard{Handling: supervise.Handling})
 	s.Mark(lease.Key{}, history.Began)
 	s.Throttle(lease.Key{}, time.Second)
-	s.Ended(lease.Key{}, shard.End, group.EndLost)
+	s.Ended(lease.Key{}, shard.End, event.EndLost)
 }

@@ -2,9 +2,9 @@ package archtest
 
 // commandUses lists the packages of the root module that the command may use.
 var commandUses = []string{
-	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health",
-	"lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
-	"internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",
+	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
+	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
+	"internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",
 	"internal/operate", "internal/streams", "internal/wire",
 }
 

@@ -24,17 +24,17 @@ type row struct {
 var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the API: options, handlers, events and errors, and the adapter between them and the engine",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/guarded", "internal/hostcheck", "internal/keyed", "internal/lock", "internal/memory", "internal/notify", "internal/pull", "internal/run", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
+		ours:  []string{"event", "aggregate", "deadletter", "health", "lease", "shard", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/guarded", "internal/hostcheck", "internal/keyed", "internal/lock", "internal/memory", "internal/notify", "internal/pull", "internal/run", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/previous"}, sdk: true,
 	},
 	{
 		pkg: "internal/run", why: "one run of a consumer: it joins the group, has a loop for each shard, and owns what these share",
-		ours:  []string{"lease", "internal/failure", "internal/fanout", "internal/group", "internal/guard/...", "internal/history/...", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/notify", "internal/polling", "internal/pull", "internal/retry", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"event", "internal/emit", "lease", "internal/failure", "internal/fanout", "internal/group", "internal/guard/...", "internal/history/...", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/notify", "internal/polling", "internal/pull", "internal/retry", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"internal/batch", "internal/delivery", "internal/mono", "shard", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "internal/shardrun", why: "one shard for one term, from its source to its checkpoint; what follows each step is a value",
-		ours:  []string{"deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
+		ours:  []string{"event", "internal/emit", "deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
 		tests: []string{"store/memstore"}, sdk: true,
 	},
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
@@ -61,12 +61,14 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
+	{pkg: "event", why: "what a consumer reports to Options.OnEvent, as values", ours: []string{"deadletter", "shard"}},
+	{pkg: "internal/emit", why: "passes the events of a run to Options.OnEvent, and says which of them are changes of state", ours: []string{"event", "internal/notify"}},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"event", "internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
 	{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
@@ -75,7 +77,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/history", why: "the form in which workers report how their shards stood over time", ours: []string{"lease"}, pure: true},
 	{
 		pkg: "internal/history/sampling", why: "takes samples of how a worker's shards stand, and reports them",
-		ours: []string{"internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
+		ours: []string{"event", "internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
 	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/history", "lease"}, tests: []string{"shard"}, pure: true},
@@ -99,8 +101,8 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
-	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
-	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
+	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
@@ -162,12 +164,12 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{".", "shard", "deadletter", "internal/sqltable"},
+		ours: []string{"event", ".", "shard", "deadletter", "internal/sqltable"},
 	},
-	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"deadletter", "kinesistest", "lease", "store/memstore"}},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
-		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
+		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"event", "aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
@@ -175,16 +177,16 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
-		ours: []string{".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		ours: []string{"event", ".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",
-		tests: []string{".", "aggregate", "kinesistest", "lease", "shard", "store/...", "internal/wire", "internal/wire/codec", "internal/proof/benchserver", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "kinesistest", "lease", "shard", "store/...", "internal/wire", "internal/wire/codec", "internal/proof/benchserver", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "internal/proof/oldletters", why: "a dead letter as earlier versions wrote it, for tests of destinations", pure: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
@@ -220,11 +222,11 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
-		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{".", "lease", "kinesistest", "store/memstore"}, sdk: true,
+		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
@@ -236,14 +238,14 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{"aggregate", "internal/lock", "deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/keyed", "internal/proof/sim/...", "store/memstore", "internal/previous", "producer", "window"}, sdk: true,
+		ours: []string{"event", "aggregate", "internal/lock", "deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/keyed", "internal/proof/sim/...", "store/memstore", "internal/previous", "producer", "window"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
 	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{
 		pkg: "internal/proof/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
-		tests: []string{".", "shard", "lease", "internal/group", "kinesistest", "store/memstore"}, sdk: true,
+		tests: []string{"event", ".", "shard", "lease", "internal/group", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "examples/...", why: "whole programs",
@@ -251,7 +253,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -38,13 +39,13 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 				var mu sync.Mutex
 				done, old := map[string]bool{}, map[string]bool{}
 				var handled, given int64
-				opts.Events.BatchHandled = func(_ context.Context, e weir.BatchHandled) {
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.BatchHandled) {
 					if e.Records < 0 {
 						t.Errorf("a batch of %d records", e.Records)
 					}
 					handled += int64(e.Records)
-				}
-				opts.Events.GivenUp = func(_ context.Context, e weir.GivenUp) { given += int64(e.Records) }
+				}))
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.DeadLettered) { given += int64(e.Records) }))
 				says := func(rs []weir.Record) {
 					for _, r := range rs {
 						done[string(r.Data)] = true

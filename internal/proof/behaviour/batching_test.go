@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -397,7 +398,7 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 
 type closer struct{ weir.Handler }
 
-func (closer) Close(context.Context, weir.EndReason) {}
+func (closer) Close(context.Context, event.EndReason) {}
 
 func TestIdleIsChecked(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -206,14 +207,14 @@ func TestAFailingHandlerIsRetriedAndNothingIsSkipped(t *testing.T) {
 		fill(srv, s, 3, 5)
 		var calls, failures int
 		var pauses []time.Duration
-		events := weir.Events{HandlerFailed: func(_ context.Context, e weir.HandlerFailed) {
+		events := event.On(func(_ context.Context, e event.HandlerFailed) {
 			failures++
 			pauses = append(pauses, e.Next)
 			if e.Attempt != failures {
 				t.Errorf("failure %d says it is attempt %d", failures, e.Attempt)
 			}
-		}}
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Events: events}, func(ctx context.Context, b *weir.Batch) error {
+		})
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{OnEvent: events}, func(ctx context.Context, b *weir.Batch) error {
 			calls++
 			switch {
 			case calls <= 3:

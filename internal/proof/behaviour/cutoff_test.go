@@ -35,7 +35,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				s, store := newSink(t), memstore.New()
 				var events told
 				a, client := linked(srv)
-				stopA := start(t, client, store, weir.Options{Worker: "a", Reading: reading, Events: events.events()}, s.handle)
+				stopA := start(t, client, store, weir.Options{Worker: "a", Reading: reading, OnEvent: events.events()}, s.handle)
 				stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Reading: reading}, s.handle)
 				until(t, "each has its share", time.Minute, func() bool {
 					has := held(t, store)
@@ -100,8 +100,8 @@ func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
 		})
 		s := newSink(t)
 		var events told
-		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", Events: events.events()}, s.handle)
-		stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Events: events.events()}, s.handle)
+		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", OnEvent: events.events()}, s.handle)
+		stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", OnEvent: events.events()}, s.handle)
 		until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
 		for range 600 {
 			time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -32,7 +33,7 @@ type fleet struct {
 	mu     sync.Mutex
 	deaths map[string][]time.Time // times of deaths, by the data of the record
 	got    map[string]int
-	told   []weir.Suspected
+	told   []event.Suspected
 	began  int
 }
 
@@ -44,11 +45,11 @@ func (f *fleet) start(n int) {
 		f.mu.Unlock()
 		opts := f.opts
 		opts.App, opts.Streams, opts.Worker, opts.Logger = "app", []string{"s"}, name, quiet
-		opts.Events.Suspected = func(_ context.Context, e weir.Suspected) {
+		opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.Suspected) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.told = append(f.told, e)
-		}
+		}))
 		var w *weirtest.Worker
 		var dies sync.Once // handlers of several shards may kill the worker at the same time
 		ready := make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -227,10 +228,10 @@ func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 				var got []string
-				var told []weir.HandlerFailed
+				var told []event.HandlerFailed
 				batches, calls := 0, 0
-				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }
-				opts.Events.BatchHandled = func(_ context.Context, _ weir.BatchHandled) { batches++ }
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.HandlerFailed) { told = append(told, e) }))
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, _ event.BatchHandled) { batches++ }))
 				stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 					if calls++; len(b.Records) == 0 {
 						t.Error("called with nothing to do")

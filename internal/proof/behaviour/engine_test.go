@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
@@ -257,10 +258,10 @@ func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
 			time.Sleep(30 * time.Hour)
 			srv.Put("s", "k", []byte("3"))
 			time.Sleep(5 * time.Second)
-			var told []weir.PositionExpired
-			stop = start(t, srv.Client(), store, weir.Options{Expired: policy, Events: weir.Events{
-				PositionExpired: func(_ context.Context, e weir.PositionExpired) { told = append(told, e) },
-			}}, handle)
+			var told []event.PositionExpired
+			stop = start(t, srv.Client(), store, weir.Options{Expired: policy, OnEvent: event.Join(
+				event.On(func(_ context.Context, e event.PositionExpired) { told = append(told, e) }),
+			)}, handle)
 			time.Sleep(20 * time.Second)
 			srv.Put("s", "k", []byte("4"))
 			time.Sleep(20 * time.Second)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -21,11 +22,11 @@ import (
 func TestASlowHookHoldsNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
-		var lost []weir.LeaseEnded
-		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Events: weir.Events{
-			LeaseTaken: func(context.Context, weir.LeaseTaken) { time.Sleep(5 * time.Second) },
-			LeaseEnded: func(_ context.Context, e weir.LeaseEnded) { lost = append(lost, e) },
-		}}
+		var lost []event.LeaseEnded
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, OnEvent: event.Join(
+			event.On(func(context.Context, event.LeaseTaken) { time.Sleep(5 * time.Second) }),
+			event.On(func(_ context.Context, e event.LeaseEnded) { lost = append(lost, e) }),
+		)}
 		c, err := weir.New(srv.Client(), memstore.New(), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestASlowHookHoldsNothingUp(t *testing.T) {
 			t.Errorf("%d of 600 records were handled, up to %v late", handled, late)
 		}
 		for _, e := range lost {
-			if e.Reason != weir.EndStopped {
+			if e.Reason != event.EndStopped {
 				t.Errorf("%s ended as %v", e.Shard, e.Reason)
 			}
 		}
@@ -75,14 +76,14 @@ func TestAHookThatNeverReturns(t *testing.T) {
 		hang := make(chan struct{})
 		defer close(hang)
 		handled := 0
-		opts := weir.Options{Events: weir.Events{BatchHandled: func(context.Context, weir.BatchHandled) { <-hang }}}
+		opts := weir.Options{OnEvent: event.On(func(context.Context, event.BatchHandled) { <-hang })}
 		stop := start(t, srv.Client(), memstore.New(), opts, func(context.Context, *weir.Batch) error { handled++; return nil })
 		for range 100 {
 			srv.Put("s", "key", []byte("x"))
 			time.Sleep(2 * time.Second)
 		}
 		began := time.Now()
-		if err := stop(); !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "Options.Events") {
+		if err := stop(); !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "Options.OnEvent") {
 			t.Errorf("Run returned %v", err)
 		}
 		if took := time.Since(began); handled != 100 || took > 15*time.Second {
@@ -94,10 +95,10 @@ func TestAHookThatNeverReturns(t *testing.T) {
 // Counts never decrease, neither while a stopping Run waits for a hook nor afterwards.
 func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.DiscardHandler), Events: weir.Events{
-			LeaseTaken: func(context.Context, weir.LeaseTaken) { panic("oh no") },
-			LeaseEnded: func(context.Context, weir.LeaseEnded) { time.Sleep(3 * time.Second) },
-		}}
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.DiscardHandler), OnEvent: event.Join(
+			event.On(func(context.Context, event.LeaseTaken) { panic("oh no") }),
+			event.On(func(context.Context, event.LeaseEnded) { time.Sleep(3 * time.Second) }),
+		)}
 		c, err := weir.New(srv.Client(), memstore.New(), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -130,13 +131,13 @@ func TestHooksThatPanicAndCallBack(t *testing.T) {
 		var c *weir.Consumer
 		called := map[string]int{}
 		logs := &logLines{}
-		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(logs, nil)), Events: weir.Events{
-			LeaseTaken: func(context.Context, weir.LeaseTaken) { panic("oh no") },
-			BatchHandled: func(ctx context.Context, e weir.BatchHandled) {
+		opts := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(logs, nil)), OnEvent: event.Join(
+			event.On(func(context.Context, event.LeaseTaken) { panic("oh no") }),
+			event.On(func(ctx context.Context, e event.BatchHandled) {
 				called[fmt.Sprint(ctx.Value(traceKey{}))] += len(c.Shards())
 				_, _, _ = c.Counts(), c.Live(), c.Ready()
-			},
-		}}
+			}),
+		)}
 		c, err := weir.New(srv.Client(), memstore.New(), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -186,18 +187,18 @@ func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 			got, times = append(got, fmt.Sprintf(format, args...)), append(times, at)
 		}
 		failed := false
-		opts := weir.Options{Events: weir.Events{
-			LeaseTaken:  func(_ context.Context, e weir.LeaseTaken) { add(e.Time, "taken from %v", e.From) },
-			LeaseEnded:  func(_ context.Context, e weir.LeaseEnded) { add(e.Time, "ended %v", e.Reason) },
-			Read:        func(_ context.Context, e weir.Read) { add(e.Time, "read %d", e.Records) },
-			BatchBegins: func(_ context.Context, e weir.BatchBegins) { add(e.Time, "begins %d, %d", e.Records, e.Attempt) },
-			BatchHandled: func(_ context.Context, e weir.BatchHandled) {
+		opts := weir.Options{OnEvent: event.Join(
+			event.On(func(_ context.Context, e event.LeaseTaken) { add(e.Time, "taken from %v", e.From) }),
+			event.On(func(_ context.Context, e event.LeaseEnded) { add(e.Time, "ended %v", e.Reason) }),
+			event.On(func(_ context.Context, e event.Read) { add(e.Time, "read %d", e.Records) }),
+			event.On(func(_ context.Context, e event.BatchBegins) { add(e.Time, "begins %d, %d", e.Records, e.Attempt) }),
+			event.On(func(_ context.Context, e event.BatchHandled) {
 				add(e.Time, "handled %d after %d", e.Records, e.Attempts)
-			},
-			HandlerFailed:   func(_ context.Context, e weir.HandlerFailed) { add(e.Time, "failed %d", e.Attempt) },
-			CheckpointSaved: func(_ context.Context, e weir.CheckpointSaved) { add(e.Time, "saved") },
-			Leading:         func(_ context.Context, e weir.Leading) { add(e.Time, "leads %v, %d", e.Leads, e.Term) },
-		}}
+			}),
+			event.On(func(_ context.Context, e event.HandlerFailed) { add(e.Time, "failed %d", e.Attempt) }),
+			event.On(func(_ context.Context, e event.CheckpointSaved) { add(e.Time, "saved") }),
+			event.On(func(_ context.Context, e event.Leading) { add(e.Time, "leads %v, %d", e.Leads, e.Epoch) }),
+		)}
 		put(srv, 1, 3)
 		stop := start(t, srv.Client(), memstore.New(), opts, func(context.Context, *weir.Batch) error {
 			if !failed {
@@ -283,11 +284,11 @@ func (s silentFarewell) Leave(context.Context, string, lease.Report) error {
 func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		ended := 0
-		opts := weir.Options{Events: weir.Events{LeaseEnded: func(_ context.Context, e weir.LeaseEnded) {
-			if ended++; e.Reason != weir.EndStopped {
+		opts := weir.Options{OnEvent: event.On(func(_ context.Context, e event.LeaseEnded) {
+			if ended++; e.Reason != event.EndStopped {
 				t.Errorf("%s ended as %v", e.Shard, e.Reason)
 			}
-		}}}
+		})}
 		stop := start(t, srv.Client(), silentFarewell{memstore.New()}, opts, func(context.Context, *weir.Batch) error { return nil })
 		time.Sleep(20 * time.Second)
 		// A heartbeat may release the leases before Leave. If not, Run returns an error about it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -23,11 +24,11 @@ func TestAFailureNamesItsRecords(t *testing.T) {
 		for _, text := range []string{"a", "b", "c", "d"} {
 			srv.Put("s", "key", []byte(text))
 		}
-		var told []weir.HandlerFailed
+		var told []event.HandlerFailed
 		var log bytes.Buffer // the goroutine of the queue writes, one record at a time
 		opts := weir.Options{
 			App: "app", Streams: []string{"s"}, Worker: "w", Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Events: weir.Events{HandlerFailed: func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }},
+			OnEvent: event.On(func(_ context.Context, e event.HandlerFailed) { told = append(told, e) }),
 		}
 		var seen []weir.Record
 		calls := 0
@@ -94,7 +95,7 @@ func TestTheStackOfAPanicIsLoggedOnce(t *testing.T) {
 		calls := 0
 		opts := weir.Options{
 			App: "app", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Retry: weir.Retry{MaxBackoff: time.Second},
-			Events: weir.Events{BatchBegins: func(context.Context, weir.BatchBegins) { panic("a hook's") }},
+			OnEvent: event.On(func(context.Context, event.BatchBegins) { panic("a hook's") }),
 		}
 		runUntilStopped(t, srv, opts, memstore.New(), func(_ *weir.Batch, stop func()) error {
 			switch calls++; {
@@ -108,7 +109,7 @@ func TestTheStackOfAPanicIsLoggedOnce(t *testing.T) {
 		})
 		// Repeated lines with the same cause are limited: only the first and the last of the eight
 		// panics are logged.
-		for text, want := range map[string]int{"the handler panicked": 2, "a function of Options.Events panicked": 10, " stack=": 2} {
+		for text, want := range map[string]int{"the handler panicked": 2, "Options.OnEvent panicked": 10, " stack=": 2} {
 			if got := strings.Count(log.String(), text); got != want {
 				t.Errorf("%q is %d times in the log, want %d:\n%s", text, got, want, log.String())
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -97,9 +98,9 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 		var polled atomic.Bool
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{
 			Reading: weir.ByFanOut, FanOutARNs: []string{gone},
-			Events: weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
-				polled.Store(e.Reading == weir.ByPolling && strings.Contains(e.Err.Error(), gone))
-			}},
+			OnEvent: event.On(func(_ context.Context, e event.FanOutChanged) {
+				polled.Store(!e.Active && strings.Contains(e.Err.Error(), gone))
+			}),
 		}, s.handle)
 		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
 		if err := stop(); err != nil {

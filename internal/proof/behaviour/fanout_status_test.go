@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -70,12 +71,12 @@ func TestADeletedStreamIsNoStorm(t *testing.T) {
 			bubble(t, 10, func(t *testing.T, srv *kinesistest.Server) {
 				var mu sync.Mutex
 				told := 0
-				events := weir.Events{ReadFailed: func(context.Context, weir.ReadFailed) {
+				events := event.On(func(context.Context, event.ReadFailed) {
 					mu.Lock()
 					defer mu.Unlock()
 					told++
-				}}
-				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: reading, Events: events}, func(context.Context, *weir.Batch) error { return nil })
+				})
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: reading, OnEvent: events}, func(context.Context, *weir.Batch) error { return nil })
 				time.Sleep(30 * time.Second)
 				srv.DeleteStream("s")
 				time.Sleep(time.Minute)

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -27,10 +28,10 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 				d := &day{t: t, srv: srv, sink: newSink(t)}
 				d.learn()
 				client, store := srv.Client(), memstore.New()
-				events := weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
-					t.Errorf("%s is read by %s: %v", e.Shard, e.Reading, e.Err)
-				}}
-				opts := weir.Options{Reading: weir.ByFanOut, Events: events}
+				events := event.On(func(_ context.Context, e event.FanOutChanged) {
+					t.Errorf("%s has fan-out: %v, because of %v", e.Shard, e.Active, e.Err)
+				})
+				opts := weir.Options{Reading: weir.ByFanOut, OnEvent: events}
 				stops := []func() error{start(t, client, store, opts, d.sink.handle)}
 				for range 2 {
 					fill(srv, d.sink, 20, 3)
@@ -132,22 +133,22 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 					return kinesistest.Fault{Err: &kinesistest.Error{Code: code}}
 				})
 				var mu sync.Mutex
-				var changes []weir.ReadingChanged
-				reading := map[string]weir.Reading{}
-				events := weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
+				var changes []event.FanOutChanged
+				active := map[string]bool{}
+				events := event.On(func(_ context.Context, e event.FanOutChanged) {
 					mu.Lock()
 					defer mu.Unlock()
 					changes = append(changes, e)
-					reading[e.Shard] = e.Reading
-				}}
+					active[e.Shard] = e.Active
+				})
 				s := newSink(t)
-				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, FanOutName: "pushed", Events: events}, s.handle)
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, FanOutName: "pushed", OnEvent: events}, s.handle)
 				fill(srv, s, 20, 5)
 				took := until(t, "polled", 10*time.Second, func() bool { return s.missing() == 0 })
 				t.Logf("polled after %v", took)
 				time.Sleep(10 * time.Minute)
 				mu.Lock()
-				if len(changes) != 3 || changes[0].Reading != weir.ByPolling || changes[0].Err == nil || !strings.Contains(changes[0].Err.Error(), code) {
+				if len(changes) != 3 || changes[0].Active || changes[0].Err == nil || !strings.Contains(changes[0].Err.Error(), code) {
 					t.Errorf("told %+v, want of 3 shards that they are polled", changes)
 				}
 				mu.Unlock()
@@ -161,9 +162,9 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 					return len(changes) == 6
 				})
 				t.Logf("back after %v", took)
-				for id, r := range reading {
-					if r != weir.ByFanOut {
-						t.Errorf("%s is read by %s", id, r)
+				for id, on := range active {
+					if !on {
+						t.Errorf("%s is polled", id)
 					}
 				}
 				if live := srv.Subscriptions("s"); len(live) != 3 || live[0].Consumer != "pushed" {
@@ -299,14 +300,14 @@ func TestFanOutOfADeletedStream(t *testing.T) {
 		s := newSink(t)
 		var mu sync.Mutex
 		gone := 0
-		events := weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
+		events := event.On(func(_ context.Context, e event.ReadFailed) {
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(e.Err.Error(), "does not exist") && !errors.Is(e.Err, context.Canceled) {
 				gone++
 			}
-		}}
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, Events: events}, s.handle)
+		})
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, OnEvent: events}, s.handle)
 		fill(srv, s, 3, 3)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		srv.DeleteStream("s")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -249,12 +250,12 @@ func TestWhatIsNotJSON(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					put(srv)
 					store, got, box := memstore.New(), &collector{}, &letterbox{}
-					var told weir.Filtered
+					var told event.Filtered
 					opts := weir.Options{Filter: weir.Filter{By: wanted, NotJSON: c.then}, OnFailure: weir.FailurePolicy{Destination: box}, Concurrency: weir.Concurrency{Keys: keys}}
-					opts.Events.Filtered = func(_ context.Context, e weir.Filtered) {
+					opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.Filtered) {
 						told.Dropped += e.Dropped
 						told.NotJSON += e.NotJSON
-					}
+					}))
 					w, stop, over := runs(t, srv, store, opts, got.handle)
 					time.Sleep(20 * time.Second)
 					stop()

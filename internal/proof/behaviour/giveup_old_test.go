@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -38,7 +39,7 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 				failures := 0
 				opts := weir.Options{Batching: weir.Batching{MaxRecords: 20}, Concurrency: weir.Concurrency{Keys: keys}, Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second},
 					OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, MaxPerMinute: 1, OutageGrace: -1}}
-				opts.Events.HandlerFailed = func(context.Context, weir.HandlerFailed) { failures++ }
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(context.Context, event.HandlerFailed) { failures++ }))
 				got := make(chan string, 1000)
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 					n := 0
@@ -101,13 +102,13 @@ func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 		var mu sync.Mutex // guards handled and records
 		var handled []string
 		records := 0
-		opts.Events.BatchHandled = func(_ context.Context, e weir.BatchHandled) {
+		opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.BatchHandled) {
 			mu.Lock()
 			defer mu.Unlock()
 			if records += e.Records; e.Records < 0 {
 				t.Errorf("BatchHandled.Records is %d", e.Records)
 			}
-		}
+		}))
 		c, err := weir.New(srv.Client(), memstore.New(), opts)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -177,8 +178,8 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 				box := &letterbox{}
 				opts.OnFailure = way.policy
 				opts.OnFailure.Destination, opts.OnFailure.OutageGrace, opts.OnFailure.MaxPerMinute = box, -1, -1
-				var given []weir.GivenUp
-				opts.Events.GivenUp = func(_ context.Context, e weir.GivenUp) { given = append(given, e) }
+				var given []event.DeadLettered
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.DeadLettered) { given = append(given, e) }))
 				store := memstore.New()
 				stop := start(t, srv.Client(), store, opts, way.handle(h))
 				time.Sleep(2 * time.Minute)
@@ -311,12 +312,12 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 			held := 0
 			opts := weir.Options{
 				Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: 5 * time.Minute},
-				Events: weir.Events{GiveUpHeld: func(_ context.Context, e weir.GiveUpHeld) {
+				OnEvent: event.On(func(_ context.Context, e event.DeadLetterDelayed) {
 					held++
 					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "nothing else") {
 						t.Errorf("told of %+v", e)
 					}
-				}},
+				}),
 			}
 			var handled atomic.Int64
 			stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
@@ -462,9 +463,9 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 		box := &letterbox{}
 		held := map[string]int{}
 		opts := weir.Options{Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxPerMinute: 10}}
-		opts.Events.GiveUpHeld = func(_ context.Context, e weir.GiveUpHeld) {
+		opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.DeadLetterDelayed) {
 			held[e.Why]++
-		}
+		}))
 		stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(context.Context, weir.Record) error { return weir.Reject(nil) }).Handle)
 		time.Sleep(20*time.Minute + 30*time.Second)
 		if err := stop(); err != nil {
@@ -494,10 +495,10 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 			return nil
 		}}
 		h := &taster{bad: map[string]bool{names[5]: true}, calls: map[string]int{}}
-		var failed []weir.LettersFailed
+		var failed []event.DeadLetterFailed
 		opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Minute, MaxBackoff: time.Minute}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1}}
-		opts.Events.LettersFailed = func(_ context.Context, e weir.LettersFailed) { failed = append(failed, e) }
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Retry: weir.Retry{MinBackoff: opts.Retry.MinBackoff, MaxBackoff: opts.Retry.MaxBackoff}, OnFailure: opts.OnFailure, Events: opts.Events})
+		opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.DeadLetterFailed) { failed = append(failed, e) }))
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Retry: weir.Retry{MinBackoff: opts.Retry.MinBackoff, MaxBackoff: opts.Retry.MaxBackoff}, OnFailure: opts.OnFailure, OnEvent: opts.OnEvent})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -619,7 +620,7 @@ func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 		box := &letterbox{}
 		var failures []error
 		opts := weir.Options{Batching: weir.Batching{MaxRecords: 10}, Retry: weir.Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 10 * time.Millisecond}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 1, OutageGrace: -1, Bisect: true}}
-		opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { failures = append(failures, e.Err) }
+		opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.HandlerFailed) { failures = append(failures, e.Err) }))
 		var first weir.Record
 		var got []string
 		wrong := 0

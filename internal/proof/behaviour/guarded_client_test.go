@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -61,11 +62,11 @@ func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 					})
 					var mu sync.Mutex
 					told := ""
-					opts.Events.ReadFailed = func(_ context.Context, e weir.ReadFailed) {
+					opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.ReadFailed) {
 						mu.Lock()
 						defer mu.Unlock()
 						told += e.Err.Error()
-					}
+					}))
 					var got []string
 					stop := start(t, client, memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 						got = append(got, data(b.Records)...)

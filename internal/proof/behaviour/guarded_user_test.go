@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -79,19 +80,11 @@ type spiedShard struct {
 
 func (s spiedShard) Handle(ctx context.Context, b *weir.Batch) error { return s.handle(ctx, b) }
 
-func (s spiedShard) Close(context.Context, weir.EndReason) { s.before("ShardHandler.Close") }
+func (s spiedShard) Close(context.Context, event.EndReason) { s.before("ShardHandler.Close") }
 
-// spiedEvents returns Events with all hooks set.
-func spiedEvents(do before) (e weir.Events) {
-	of := reflect.ValueOf(&e).Elem()
-	for i := range of.NumField() {
-		name := "Events." + of.Type().Field(i).Name
-		of.Field(i).Set(reflect.MakeFunc(of.Field(i).Type(), func([]reflect.Value) []reflect.Value {
-			do(name)
-			return nil
-		}))
-	}
-	return e
+// spiedEvents returns an OnEvent that calls do with the type of each event.
+func spiedEvents(do before) func(context.Context, event.Event) {
+	return func(_ context.Context, e event.Event) { do("OnEvent." + reflect.TypeOf(e).Name()) }
 }
 
 // errBad is the handler's error for the record that is dead-lettered.
@@ -110,7 +103,7 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 		got[data] = true
 	}
 	opts := weir.Options{
-		App: "app", Retry: weir.Retry{MaxBackoff: time.Second}, Events: spiedEvents(do), Filter: weir.Filter{By: spiedFilter{do}},
+		App: "app", Retry: weir.Retry{MaxBackoff: time.Second}, OnEvent: spiedEvents(do), Filter: weir.Filter{By: spiedFilter{do}},
 		Logger: slog.New(spiedLog{do, slog.NewTextHandler(io.Discard, nil)}),
 		DiscoverStreams: func(context.Context) ([]string, error) {
 			do("DiscoverStreams")
@@ -214,8 +207,8 @@ func usersCode(t *testing.T) map[string][]string {
 }
 
 // The tests below make every function in Options and ShardHandlers fail, and every method of their
-// interfaces. This test checks that usersCode returns all of them. Of the hooks, it needs only a
-// few, because all hooks use one queue.
+// interfaces. This test checks that usersCode returns all of them. Of the events, it needs only a
+// few, because all use one queue.
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {
@@ -227,13 +220,15 @@ func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 		switch {
 		case of == reflect.TypeFor[*slog.Logger]():
 			walk(reflect.TypeFor[slog.Handler](), name)
+		case of == reflect.TypeFor[func(context.Context, event.Event)]():
+			want = append(want, "OnEvent.LeaseTaken", "OnEvent.BatchHandled")
 		case of.Kind() == reflect.Func:
 			want = append(want, name)
 		case of.Kind() == reflect.Interface:
 			for i := range of.NumMethod() {
 				want = append(want, name+"."+of.Method(i).Name)
 			}
-		case of.Kind() == reflect.Struct && of.PkgPath() == "github.com/weir-go/weir" && of != reflect.TypeFor[weir.Events]():
+		case of.Kind() == reflect.Struct && of.PkgPath() == "github.com/weir-go/weir":
 			for i := range of.NumField() {
 				if f := of.Field(i); f.IsExported() {
 					walk(f.Type, strings.TrimPrefix(name+"."+f.Name, "."))
@@ -245,7 +240,6 @@ func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	walk(reflect.TypeFor[weir.ShardHandlers](), "ShardHandlers")
 	walk(reflect.TypeFor[weir.ShardHandler](), "ShardHandler")
 	walk(reflect.TypeFor[weir.Handler](), "Handler")
-	want = append(want, "Events.LeaseTaken", "Events.BatchHandled")
 	for _, name := range want {
 		if name != "Logger.WithGroup" && !slices.Contains(known, name) { // weir makes no groups
 			t.Errorf("no test calls %s; userLife reaches %v", name, known)
@@ -299,7 +293,7 @@ func TestWhatAUserGivesMayBlock(t *testing.T) {
 					if !errors.Is(err, weir.ErrAbandoned) {
 						t.Errorf("Run returned %v", err)
 					}
-					told := strings.HasPrefix(at, "Events.") || strings.HasPrefix(at, "Logger.")
+					told := strings.HasPrefix(at, "OnEvent.") || strings.HasPrefix(at, "Logger.")
 					if told && errors.Is(err, errNotAll) {
 						t.Errorf("Run returned %v", err)
 					}

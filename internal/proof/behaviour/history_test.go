@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -123,12 +124,12 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 					return kinesistest.Fault{}
 				})
 				store, reads := memstore.New(), 0
-				count := weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
+				count := event.On(func(_ context.Context, e event.ReadFailed) {
 					if e.Throttled {
 						reads++
 					}
-				}}
-				stop := start(t, srv.Client(), store, weir.Options{Reading: c.reading, Events: count}, func(context.Context, *weir.Batch) error { return nil })
+				})
+				stop := start(t, srv.Client(), store, weir.Options{Reading: c.reading, OnEvent: count}, func(context.Context, *weir.Batch) error { return nil })
 				time.Sleep(10 * time.Minute)
 				if err := stop(); err != nil {
 					t.Error(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -93,7 +94,7 @@ func (s *mortalStore) Leave(ctx context.Context, app string, r lease.Report) err
 	return s.Store.Leave(ctx, app, r)
 }
 
-func (s *mortalTerm) Close(context.Context, weir.EndReason) {}
+func (s *mortalTerm) Close(context.Context, event.EndReason) {}
 
 func (s *mortalTerm) Handle(ctx context.Context, b *weir.Batch) error {
 	for _, r := range b.Records {

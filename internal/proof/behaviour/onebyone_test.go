@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -145,7 +146,7 @@ func TestTheRecordAtWhichTheLoopIsLeftComesAgain(t *testing.T) {
 				srv.Split("s", srv.OpenShards("s")[0])
 				putKeyed(srv, 10, 12)
 				failures := 0
-				opts := weir.Options{Events: weir.Events{HandlerFailed: func(context.Context, weir.HandlerFailed) { failures++ }}}
+				opts := weir.Options{OnEvent: event.On(func(context.Context, event.HandlerFailed) { failures++ })}
 				first := startLoop(t, srv, store, opts, func(r weir.Record) (more bool) {
 					if string(r.Data) == "000009" {
 						return leave()

@@ -25,7 +25,7 @@ func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 			for range 2 {
 				conn := &faultyStore{Store: slow{store}, deny: deny}
 				conns = append(conns, conn)
-				stops = append(stops, start(t, srv.Client(), conn, weir.Options{Events: ended.events()}, s.handle))
+				stops = append(stops, start(t, srv.Client(), conn, weir.Options{OnEvent: ended.events()}, s.handle))
 			}
 			fill(srv, s, 20, 2)
 			until(t, "everything handled", 2*time.Minute, func() bool { return s.missing() == 0 })
@@ -82,7 +82,7 @@ func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 					conn, log := &faultyStore{Store: store}, &lines{}
 					conns, logs = append(conns, conn), append(logs, log)
 					stops = append(stops, start(t, srv.Client(), conn, weir.Options{
-						Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})), Events: ended.events(),
+						Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})), OnEvent: ended.events(),
 					}, s.handle))
 				}
 				fill(srv, s, 300, 2)

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -83,10 +84,10 @@ func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 		}
 		opts := weir.Options{
 			MaxMemory: 16 << 20, Timing: weir.Timing{StallAfter: 30 * time.Second}, Concurrency: weir.Concurrency{Keys: 8},
-			Events: weir.Events{
-				Stalled:    func(context.Context, weir.Stalled) { stalled.Add(1) },
-				LeaseTaken: func(context.Context, weir.LeaseTaken) { taken.Add(1) },
-			},
+			OnEvent: event.Join(
+				event.On(func(context.Context, event.Stalled) { stalled.Add(1) }),
+				event.On(func(context.Context, event.LeaseTaken) { taken.Add(1) }),
+			),
 		}
 		opts.App, opts.Streams, opts.Logger = "app", []string{"s"}, quiet
 		stop := start(t, srv.Client(), memstore.New(), opts, h.handle)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -160,9 +161,9 @@ func TestAFailureAtADoneRecord(t *testing.T) {
 				box := &letterbox{}
 				policy := c.policy
 				policy.Destination = box
-				var told []weir.HandlerFailed
+				var told []event.HandlerFailed
 				opts := weir.Options{OnFailure: policy, Concurrency: c.parallel}
-				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.HandlerFailed) { told = append(told, e) }))
 				var got []string
 				var mu sync.Mutex
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {

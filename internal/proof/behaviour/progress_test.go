@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -299,7 +300,7 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				var told []int
 				var ended []time.Time
 				opts := weir.Options{Retry: weir.Retry{MinBackoff: time.Second, MaxBackoff: time.Second}}
-				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e.Attempt) }
+				opts.OnEvent = event.Join(opts.OnEvent, event.On(func(_ context.Context, e event.HandlerFailed) { told = append(told, e.Attempt) }))
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 					now := fmt.Sprint(b.Attempt)
 					if !b.FirstFailure.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -231,7 +232,7 @@ func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
 		store := memstore.New()
 		var failures int
 		stop := startShards(t, srv, store, weir.Options{
-			Batching: weir.Batching{MaxRecords: 2}, Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) { failures++; t.Error(f.Err) }},
+			Batching: weir.Batching{MaxRecords: 2}, OnEvent: event.On(func(_ context.Context, f event.HandlerFailed) { failures++; t.Error(f.Err) }),
 		}, weir.ShardHandlers{
 			Pull: func(ctx context.Context, s *weir.Shard) error {
 				for b, err := range s.Batches() {

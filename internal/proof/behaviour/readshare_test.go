@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -32,13 +33,13 @@ type sharer struct {
 func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sharer {
 	s := new(sharer)
 	s.stop = start(t, srv.Client(), memstore.New(), weir.Options{
-		App: app, Polling: weir.Polling{Share: part}, Events: weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
+		App: app, Polling: weir.Polling{Share: part}, OnEvent: event.On(func(_ context.Context, e event.ReadFailed) {
 			if e.Throttled {
 				s.throttled.Add(1)
 			} else {
 				s.failed.Add(1)
 			}
-		}},
+		}),
 	}, func(_ context.Context, b *weir.Batch) error {
 		s.records.Add(int64(len(b.Records)))
 		for _, r := range b.Records {

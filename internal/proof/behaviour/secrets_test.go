@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -54,10 +55,10 @@ func TestNothingThatIsToldHasASecret(t *testing.T) {
 		logged := &lockedBuffer{}
 		options := weir.Options{
 			App: "a", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Events: weir.Events{
-				ReadFailed: func(_ context.Context, e weir.ReadFailed) { tell(e) }, StoreFailed: func(_ context.Context, e weir.StoreFailed) { tell(e) },
-				HandlerFailed: func(_ context.Context, e weir.HandlerFailed) { tell(e) }, Stalled: func(_ context.Context, e weir.Stalled) { tell(e) },
-			},
+			OnEvent: event.Join(
+				event.On(func(_ context.Context, e event.ReadFailed) { tell(e) }), event.On(func(_ context.Context, e event.StoreFailed) { tell(e) }),
+				event.On(func(_ context.Context, e event.HandlerFailed) { tell(e) }), event.On(func(_ context.Context, e event.Stalled) { tell(e) }),
+			),
 		}
 		consumer, err := weir.New(client, memstore.New(), options)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -88,7 +89,7 @@ func (s *databaseShard) Handle(_ context.Context, b *weir.Batch) error {
 	return nil
 }
 
-func (s *databaseShard) Close(_ context.Context, why weir.EndReason) {
+func (s *databaseShard) Close(_ context.Context, why event.EndReason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = append(s.closed, fmt.Sprint(s.shard, " ", why))
@@ -229,7 +230,7 @@ func TestASinksPositionWins(t *testing.T) {
 type shardFunc func(context.Context, *weir.Batch) error
 
 func (f shardFunc) Handle(ctx context.Context, b *weir.Batch) error { return f(ctx, b) }
-func (shardFunc) Close(context.Context, weir.EndReason)             {}
+func (shardFunc) Close(context.Context, event.EndReason)            {}
 
 // An error or an invalid position never counts as "no position": no record is handled until the
 // sink returns a valid answer.
@@ -252,11 +253,11 @@ func TestASinkThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 				var mu sync.Mutex
 				var got, told []string
 				answers, handledBefore := false, false
-				opts := weir.Options{Expired: weir.OldestExpired, Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) {
+				opts := weir.Options{Expired: weir.OldestExpired, OnEvent: event.On(func(_ context.Context, f event.HandlerFailed) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, f.Err.Error())
-				}}}
+				})}
 				stop := startShards(t, srv, memstore.New(), opts, weir.ShardHandlers{
 					Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
 						return shardFunc(func(_ context.Context, b *weir.Batch) error {
@@ -321,7 +322,7 @@ func TestAHandlerOfItsOwnForEachTerm(t *testing.T) {
 		if len(all) != len(first.opened)+len(second.opened) {
 			t.Errorf("opened %v and %v, closed %v", first.opened, second.opened, all)
 		}
-		for reason, least := range map[weir.EndReason]int{weir.EndHandedOff: 1, weir.EndFinished: 2, weir.EndStopped: 4} {
+		for reason, least := range map[event.EndReason]int{event.EndHandedOff: 1, event.EndFinished: 2, event.EndStopped: 4} {
 			n := 0
 			for _, c := range all {
 				if strings.HasSuffix(c, " "+fmt.Sprint(reason)) {
@@ -375,7 +376,7 @@ type closing struct {
 	close func()
 }
 
-func (c *closing) Close(context.Context, weir.EndReason) { c.close() }
+func (c *closing) Close(context.Context, event.EndReason) { c.close() }
 
 func TestAHandlerThatCannotBeClosed(t *testing.T) {
 	hang := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -41,26 +42,26 @@ func linked(srv *kinesistest.Server) (*link, *kinesis.Client) {
 // told collects the reported stalls.
 type told struct {
 	mu     sync.Mutex
-	stalls []weir.Stalled
+	stalls []event.Stalled
 	ended  []string
 }
 
-func (s *told) events() weir.Events {
-	return weir.Events{
-		Stalled: func(_ context.Context, e weir.Stalled) {
+func (s *told) events() func(context.Context, event.Event) {
+	return event.Join(
+		event.On(func(_ context.Context, e event.Stalled) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.stalls = append(s.stalls, e)
-		},
-		LeaseEnded: func(_ context.Context, e weir.LeaseEnded) {
+		}),
+		event.On(func(_ context.Context, e event.LeaseEnded) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.ended = append(s.ended, e.Reason.String())
-		},
-	}
+		}),
+	)
 }
 
-func (s *told) all() []weir.Stalled {
+func (s *told) all() []event.Stalled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.stalls)
@@ -103,7 +104,7 @@ func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
 			s, store := newSink(t), memstore.New()
 			var events told
 			a, client := linked(srv)
-			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, Events: events.events()}, s.handle)
+			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, OnEvent: events.events()}, s.handle)
 			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b"}, s.handle)
 			until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
 			a.down.Store(true)
@@ -152,7 +153,7 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 			for range workers {
 				l, client := linked(srv)
 				links = append(links, l)
-				stops = append(stops, start(t, client, store, weir.Options{Events: events.events()}, s.handle))
+				stops = append(stops, start(t, client, store, weir.Options{OnEvent: events.events()}, s.handle))
 			}
 			fill(srv, s, 20, 5)
 			until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
@@ -211,7 +212,7 @@ func TestWhatIsTheSameEverywhereIsNoStall(t *testing.T) {
 			}
 			srv.Put("s", "k", []byte("x"))
 			store := memstore.New()
-			stop := start(t, srv.Client(), store, weir.Options{Events: events.events()}, func(context.Context, *weir.Batch) error {
+			stop := start(t, srv.Client(), store, weir.Options{OnEvent: events.events()}, func(context.Context, *weir.Batch) error {
 				return errors.New(errText)
 			})
 			time.Sleep(time.Hour)
@@ -242,7 +243,7 @@ func TestAHandlerThatTakesTooLongGivesItsShardAway(t *testing.T) {
 		s, store := newSink(t), memstore.New()
 		var events told
 		causes := make(chan error, 10)
-		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", Timing: weir.Timing{HandlerTimeout: time.Minute}, Events: events.events()},
+		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", Timing: weir.Timing{HandlerTimeout: time.Minute}, OnEvent: events.events()},
 			func(ctx context.Context, b *weir.Batch) error {
 				defer s.enter(ctx, b)()
 				<-ctx.Done()
@@ -260,7 +261,7 @@ func TestAHandlerThatTakesTooLongGivesItsShardAway(t *testing.T) {
 		if cause := <-causes; !errors.Is(cause, weir.ErrStalled) {
 			t.Errorf("the cause was %v", cause)
 		}
-		if e := events.all(); len(e) == 0 || e[0].Stage != weir.ShardHandling || e[0].Abandoned {
+		if e := events.all(); len(e) == 0 || e[0].Stage != string(weir.ShardHandling) || e[0].Abandoned {
 			t.Errorf("%+v", e)
 		}
 		if err := errors.Join(stopA(), stopB()); err != nil {
@@ -277,7 +278,7 @@ func TestAHandlerThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		var calls atomic.Int32
 		hang := make(chan struct{})
 		c, err := weir.New(srv.Client(), store, weir.Options{
-			App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{HandlerTimeout: time.Minute}, Events: events.events(),
+			App: "app", Streams: []string{"s"}, Logger: quiet, Timing: weir.Timing{HandlerTimeout: time.Minute}, OnEvent: events.events(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -360,7 +361,7 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, hang, entered := memstore.New(), make(chan struct{}), make(chan string, 1)
 		var events told
-		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, Events: events.events()}, func(_ context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, OnEvent: events.events()}, func(_ context.Context, b *weir.Batch) error {
 			entered <- b.Shard
 			<-hang
 			return nil
@@ -428,7 +429,7 @@ func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, s := memstore.New(), newSink(t)
 		var events told
-		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, Events: events.events()}, func(ctx context.Context, _ *weir.Batch) error {
+		stop := start(t, srv.Client(), store, weir.Options{Timing: weir.Timing{StopTimeout: 10 * time.Second}, OnEvent: events.events()}, func(ctx context.Context, _ *weir.Batch) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -438,7 +439,7 @@ func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 		if err := stop(); err != nil || time.Since(began) > 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != weir.ShardHandling || began.Sub(e[0].Since) < time.Second {
+		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != string(weir.ShardHandling) || began.Sub(e[0].Since) < time.Second {
 			t.Errorf("%+v", e)
 		}
 		stop = start(t, srv.Client(), store, weir.Options{}, s.handle)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -74,18 +75,18 @@ func TestAggregatesAreUnpackedInOrder(t *testing.T) {
 		damaged[10]++
 		srv.Put("s", "a", damaged)
 		srv.Put("s", "plain", []byte("last"))
-		var counts weir.Unpacked
-		opts := weir.Options{Batching: weir.Batching{MaxRecords: 4}, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) {
+		var counts event.Unpacked
+		opts := weir.Options{Batching: weir.Batching{MaxRecords: 4}, OnEvent: event.On(func(_ context.Context, u event.Unpacked) {
 			counts.Aggregates += u.Aggregates
 			counts.Records += u.Records
 			counts.Damaged += u.Damaged
-		}}}
+		})}
 		got := handled(t, srv, memstore.New(), opts)
 		want := []string{"first", "x 1", "x 2", "x 3", "x 4", "x 5", "y 1", "y 2", "y 3", string(damaged), "last"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if counts != (weir.Unpacked{Aggregates: 2, Records: 8, Damaged: 1}) {
+		if counts != (event.Unpacked{Aggregates: 2, Records: 8, Damaged: 1}) {
 			t.Errorf("counted %+v", counts)
 		}
 		if got := handled(t, srv, memstore.New(), weir.Options{Aggregates: weir.KeepPacked}); len(got) != 5 {
@@ -131,7 +132,7 @@ func TestStraysOfASplitAreDroppedWhenAskedFor(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "a", packed(t, "x", 40)) // one container has keys of both shards
 		dropped := 0
-		opts := weir.Options{App: "own", Aggregates: weir.UnpackOwn, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) { dropped += u.Dropped }}}
+		opts := weir.Options{App: "own", Aggregates: weir.UnpackOwn, OnEvent: event.On(func(_ context.Context, u event.Unpacked) { dropped += u.Dropped })}
 		got := handled(t, srv, memstore.New(), opts)
 		if len(got) == 0 || len(got)+dropped != 40 || dropped == 0 {
 			t.Errorf("%d handled, %d dropped of 40", len(got), dropped)

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -31,7 +32,7 @@ func TestDiscoverStreamsMayPanicAndEndItsGoroutine(t *testing.T) {
 		var failed []string
 		calls := 0
 		opts := weir.Options{
-			App: "app", Logger: quiet, Events: weir.Events{StoreFailed: func(_ context.Context, e weir.StoreFailed) { failed = append(failed, string(e.Op)+": "+e.Err.Error()) }},
+			App: "app", Logger: quiet, OnEvent: event.On(func(_ context.Context, e event.StoreFailed) { failed = append(failed, string(e.Op)+": "+e.Err.Error()) }),
 			DiscoverStreams: func(context.Context) ([]string, error) {
 				switch calls++; calls {
 				case 1:
@@ -74,7 +75,7 @@ func TestDiscoverStreamsMayHang(t *testing.T) {
 			failures := 0
 			opts := weir.Options{
 				App: "app", Logger: quiet, Timing: weir.Timing{ListInterval: 30 * time.Second},
-				Events: weir.Events{StoreFailed: func(_ context.Context, _ weir.StoreFailed) { failures++ }},
+				OnEvent: event.On(func(_ context.Context, _ event.StoreFailed) { failures++ }),
 				DiscoverStreams: func(context.Context) ([]string, error) {
 					if calls.Add(1) == 2 || first {
 						<-goOn
@@ -160,12 +161,12 @@ func TestAStoreMayPanic(t *testing.T) {
 			s := newSink(t)
 			fill(srv, s, 20, 10)
 			var mu sync.Mutex
-			told := map[weir.StoreOp]bool{}
-			opts := weir.Options{Events: weir.Events{StoreFailed: func(_ context.Context, e weir.StoreFailed) {
+			told := map[event.StoreOp]bool{}
+			opts := weir.Options{OnEvent: event.On(func(_ context.Context, e event.StoreFailed) {
 				mu.Lock()
 				defer mu.Unlock()
 				told[e.Op] = told[e.Op] || strings.Contains(e.Err.Error(), "a bug in the store")
-			}}}
+			})}
 			stop := start(t, srv.Client(), &oddStore{Store: memstore.New(), panic: part}, opts, s.handle)
 			until(t, "everything handled", 3*time.Minute, func() bool { return s.missing() == 0 })
 			time.Sleep(time.Minute)
@@ -173,7 +174,7 @@ func TestAStoreMayPanic(t *testing.T) {
 				t.Error(err)
 			}
 			s.judge()
-			if !told["beat"] {
+			if !told[event.OpHeartbeat] {
 				t.Errorf("%v of the calls panic: told of %v", part, told)
 			}
 		})

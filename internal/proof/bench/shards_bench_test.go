@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/benchserver"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -147,11 +148,11 @@ func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r c
 	var held, records, data atomic.Int64
 	all := make(chan struct{})
 	c, err := weir.New(client, memstore.New(), weir.Options{
-		App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
+		App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true, OnEvent: event.On(func(context.Context, event.LeaseTaken) {
 			if held.Add(1) == int64(job.Shards) {
 				close(all)
 			}
-		}},
+		}),
 	})
 	if err != nil {
 		return r, err

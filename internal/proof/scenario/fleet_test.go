@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/internal/proof/scenario"
 	"github.com/weir-go/weir/kinesistest"
@@ -124,9 +125,9 @@ func (f *fleet) start() *worker {
 	client := f.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: f.srv.Transport()} })
 	c, err := weir.New(client, w.link, weir.Options{
 		App: "app", Streams: f.streams, Worker: w.name, Polling: weir.Polling{IdleInterval: f.idle}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
+		OnEvent: event.On(func(context.Context, event.LeaseTaken) {
 			f.takes.Add(1)
-		}},
+		}),
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -64,7 +64,7 @@ const (
 	HandlerExits    Fault = "handler ends goroutine"
 )
 
-// Faults of the functions of Options.Events and of the logger.
+// Faults of Options.OnEvent and of the logger.
 const (
 	HookBlocks Fault = "hook blocks" // for up to three minutes
 	HookPanics Fault = "hook panics"

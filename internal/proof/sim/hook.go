@@ -5,27 +5,27 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 )
 
-// hookCall is a call of Options.Events or of the logger that has a fault.
+// hookCall is a call of Options.OnEvent or of the logger that has a fault.
 type hookCall struct{ fault Fault }
 
 // longestHook is the maximum duration of a hookCall.
 const longestHook = 3 * time.Minute
 
-// hooks returns the Events of a worker. Most of their calls do nothing; some block or panic.
-func (l *life) hooks() weir.Events {
+// hooks returns the OnEvent of a worker. Most of its calls do nothing; some block or panic.
+func (l *life) hooks() func(context.Context, event.Event) {
 	if l.w.profile.Rates[HookBlocks] == 0 {
-		return weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}}
+		return event.On(func(context.Context, event.LeaseTaken) {})
 	}
-	return weir.Events{
-		LeaseTaken:   func(_ context.Context, e weir.LeaseTaken) { l.hook("taken", about(e.Stream, e.Shard), e.Epoch) },
-		LeaseEnded:   func(_ context.Context, e weir.LeaseEnded) { l.hook("ended", about(e.Stream, e.Shard), e.Epoch) },
-		Leading:      func(_ context.Context, e weir.Leading) { l.hook("leading", "", 0) },
-		BatchHandled: func(_ context.Context, e weir.BatchHandled) { l.hook("handled", about(e.Stream, e.Shard), 0) },
-		StoreFailed:  func(_ context.Context, e weir.StoreFailed) { l.hook("store failed", "", 0) },
-	}
+	return event.Join(
+		event.On(func(_ context.Context, e event.LeaseTaken) { l.hook("taken", about(e.Stream, e.Shard), e.Epoch) }),
+		event.On(func(_ context.Context, e event.LeaseEnded) { l.hook("ended", about(e.Stream, e.Shard), e.Epoch) }),
+		event.On(func(_ context.Context, e event.Leading) { l.hook("leading", "", 0) }),
+		event.On(func(_ context.Context, e event.BatchHandled) { l.hook("handled", about(e.Stream, e.Shard), 0) }),
+		event.On(func(_ context.Context, e event.StoreFailed) { l.hook("store failed", "", 0) }),
+	)
 }
 
 // hook is called by the goroutine that calls hooks. Each life has one such goroutine.

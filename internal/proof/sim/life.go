@@ -215,7 +215,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		},
 		Polling:   weir.Polling{IdleInterval: by(o.idle)},
 		Retry:     weir.Retry{MinBackoff: by(100 * time.Millisecond), MaxBackoff: by(retryMax)},
-		OnFailure: give, Filter: w.filter(), Concurrency: w.parallel, Events: l.hooks(),
+		OnFailure: give, Filter: w.filter(), Concurrency: w.parallel, OnEvent: l.hooks(),
 	}
 	w.crosses.options(&opts, by)
 	return opts

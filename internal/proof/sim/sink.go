@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/lease"
@@ -211,7 +212,7 @@ func (l *life) open(ctx context.Context, t weir.Term) (weir.ShardHandler, error)
 type openHandler struct{ l *life }
 
 func (h openHandler) Handle(ctx context.Context, b *weir.Batch) error { return h.l.handle(ctx, b) }
-func (openHandler) Close(context.Context, weir.EndReason)             {}
+func (openHandler) Close(context.Context, event.EndReason)            {}
 
 func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 	for b, err := range s.Batches() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/fanout"
 )
 
@@ -23,12 +24,12 @@ func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles
-	options.Events.ReadFailed = func(ctx context.Context, e weir.ReadFailed) {
+	options.OnEvent = event.Join(options.OnEvent, event.On(func(ctx context.Context, e event.ReadFailed) {
 		if many.count(e, time.Now()) {
 			log.WarnContext(ctx, "reads are throttled again and again: more is read from the stream than it allows; see --read-share",
 				"app", o.app, "worker", o.worker, "stream", e.Stream, "shard", e.Shard)
 		}
-	}
+	}))
 	return options
 }
 
@@ -70,7 +71,7 @@ const (
 
 // count adds a failed read. A subscription that waits for the end of the previous one does not
 // count, because that wait is short.
-func (c *throttles) count(e weir.ReadFailed, now time.Time) bool {
+func (c *throttles) count(e event.ReadFailed, now time.Time) bool {
 	return e.Throttled && !errors.Is(e.Err, fanout.ErrSubscribed) && c.add(now)
 }
 

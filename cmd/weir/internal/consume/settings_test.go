@@ -32,7 +32,7 @@ func register(o *options) *cobra.Command {
 func TestEveryOptionIsAFlag(t *testing.T) {
 	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
 	none := map[string]string{
-		"DiscoverStreams": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
+		"DiscoverStreams": "--stream may be repeated", "OnEvent": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
 	}
 	values := map[string]string{
 		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/fanout"
 )
 
@@ -59,12 +59,12 @@ func TestManyThrottledReadsAreTold(t *testing.T) {
 	var of throttles
 	told = 0
 	for range 30 {
-		if of.count(weir.ReadFailed{Throttled: true, Err: fanout.ErrSubscribed}, now) || of.count(weir.ReadFailed{Err: errors.New("bad")}, now) {
+		if of.count(event.ReadFailed{Throttled: true, Err: fanout.ErrSubscribed}, now) || of.count(event.ReadFailed{Err: errors.New("bad")}, now) {
 			t.Error("told of what was not throttled")
 		}
 	}
 	for range 30 {
-		if of.count(weir.ReadFailed{Throttled: true, Err: errors.New("slow down")}, now) {
+		if of.count(event.ReadFailed{Throttled: true, Err: errors.New("slow down")}, now) {
 			told++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 var otherNames = map[string]string{
 	"Streams": "stream", "DiscoverStreams": "", "Start": "from", "Shards": "shard",
 	"Reading": "fan-out", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out",
-	"FanOutConsumer": "", "Events": "", "Logger": "", "ReuseBuffers": "",
+	"FanOutConsumer": "", "OnEvent": "", "Logger": "", "ReuseBuffers": "",
 	"Keys": "parallel", "Calls": "", "Span": "", "SpanBytes": "", "SpanAge": "",
 	"By": "filter", "NotJSON": "filter-not-json",
 	"GiveUp": "dead", "To": "dead", "PerMinute": "dead-per-minute",

@@ -187,15 +187,15 @@ func (c idle) perHour(workers int, interval float64) (requests, writes, reads fl
 		sum(func(c cost) float64 { return c.reads })
 }
 
-// event is an event in a group. Only the cost of do is measured, without other heartbeats and
+// groupEvent is an event in a group. Only the cost of do is measured, without other heartbeats and
 // views.
-type event struct {
+type groupEvent struct {
 	name string
 	do   func()
 }
 
 // events returns the events. They are measured one after the other, in this order.
-func (g *members) events() []event {
+func (g *members) events() []groupEvent {
 	one, other := g.held[0], g.held[1]
 	all := func(r *lease.Report) {
 		for i, l := range g.held {
@@ -203,7 +203,7 @@ func (g *members) events() []event {
 		}
 	}
 	newcomer := g.sessions
-	return []event{
+	return []groupEvent{
 		{"a beat with one checkpoint", func() {
 			g.beat(1, func(r *lease.Report) {
 				r.Progress = []lease.Progress{{Key: one.Key, Epoch: one.Epoch, Position: at(g.t, 900_000)}}

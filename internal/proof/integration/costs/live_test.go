@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -51,11 +52,11 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		c, err := weir.New(srv.Client(), store, weir.Options{
 			App: app, Streams: []string{"orders"}, Worker: session(i)[:28], Polling: weir.Polling{IdleInterval: time.Minute}, NoHistory: true,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Events: weir.Events{StoreFailed: func(_ context.Context, f weir.StoreFailed) {
+			OnEvent: event.On(func(_ context.Context, f event.StoreFailed) {
 				if failures.Add(1) <= 20 {
 					t.Logf("%s: %v", f.Op, f.Err)
 				}
-			}},
+			}),
 		})
 		if err != nil {
 			t.Fatal(err)

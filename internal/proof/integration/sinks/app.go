@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/sink/sqlsink"
@@ -246,12 +247,12 @@ func madeAnew(t *testing.T, p Place) {
 	a.srv.CreateStream(stream, 1)
 	a.more(5)
 	told := make(chan error, 100)
-	w = a.worker(memstore.New(), weir.Options{Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) {
+	w = a.worker(memstore.New(), weir.Options{OnEvent: event.On(func(_ context.Context, f event.HandlerFailed) {
 		select {
 		case told <- f.Err:
 		default:
 		}
-	}}}, apply, nil)
+	})}, apply, nil)
 	if err := <-told; !strings.Contains(err.Error(), "earlier stream of this name") {
 		t.Errorf("the sink's positions are from before: %v", err)
 	}

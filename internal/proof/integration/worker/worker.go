@@ -26,6 +26,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/scenario"
 	"github.com/weir-go/weir/sink/sqlsink"
@@ -99,9 +100,9 @@ func (s Setup) work() error {
 	opts := weir.Options{
 		App: s.App, Streams: []string{s.Stream}, Worker: s.Name, Polling: weir.Polling{IdleInterval: s.Idle},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Events: weir.Events{Suspected: func(_ context.Context, e weir.Suspected) {
+		OnEvent: event.On(func(_ context.Context, e event.Suspected) {
 			_ = note(s.Journal+".told", e.Time)
-		}},
+		}),
 	}
 	if s.Letters != "" {
 		opts.OnFailure.Destination = deadletter.File(s.Letters)
@@ -163,8 +164,7 @@ func noted(path string) time.Time {
 // ended it.
 func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
-// Told returns the time at which [weir.Events].Suspected was first called. It returns zero if it
-// was not called.
+// Told returns the time of the first [event.Suspected]. It returns zero if there was no such event.
 func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
 
 // apply inserts each record once, as a row of the table effects.

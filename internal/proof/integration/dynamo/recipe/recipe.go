@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -41,7 +42,7 @@ func (c *Counter) Handlers() weir.ShardHandlers {
 type handler struct{ *Counter }
 
 // Close does nothing.
-func (handler) Close(context.Context, weir.EndReason) {}
+func (handler) Close(context.Context, event.EndReason) {}
 
 func id(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": text(name)}
