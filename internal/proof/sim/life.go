@@ -200,6 +200,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		give = w.letters.policy
 		give.Destination = deadletter.Func(l.put)
 	}
+	give.SuspectAfter = w.suspectAfter()
 	opts := weir.Options{
 		App: w.app, Streams: []string{firstStream}, DiscoverStreams: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
