@@ -227,7 +227,7 @@ func attribute(e element, at *place, of func(*values) clause) ([]clause, error) 
 // nil if the field must be absent.
 func leaf(e element, at *place) (v *values, absent bool, err error) {
 	if e.is != anArray {
-		return nil, false, at.bad("it is %v; the values of a field stand in an array, such as [\"x\"]", e.is)
+		return nil, false, at.bad("it is %v; the values of a field must be in an array, such as [\"x\"]", e.is)
 	}
 	if len(e.items) == 0 {
 		return nil, false, at.bad("its array is empty, so it would never match")
@@ -238,7 +238,7 @@ func leaf(e element, at *place) (v *values, absent bool, err error) {
 		gone := false
 		switch at := at.index(i); item.is {
 		case anArray:
-			err = at.bad("it is an array in an array; values stand side by side")
+			err = at.bad("it is an array in an array; put the values into one array")
 		case anObject:
 			gone, err = v.operator(item, at)
 		default:

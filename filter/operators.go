@@ -13,7 +13,7 @@ var operators = []string{"anything-but", "cidr", "equals-ignore-case", "exists",
 // absent field, which is not a value.
 func (v *values) operator(e element, at *place) (absent bool, err error) {
 	if len(e.fields) != 1 {
-		return false, at.bad("an operator is an object of one field, this has %d; several stand side by side in the array", len(e.fields))
+		return false, at.bad("an operator is an object with one field, not %d; put several operators into the array one after the other", len(e.fields))
 	}
 	name, of := e.fields[0].name, e.fields[0].value
 	at = at.field(name)

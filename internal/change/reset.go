@@ -130,7 +130,7 @@ func move(step *Step, l *lease.Lease, born int64, along bool) {
 		step.Why = "it waits for its parents again"
 	}
 	if there && step.Why == "" && l.DeathsHere().Beyond != "" {
-		step.Why = "records after it that were done come again"
+		step.Why = "finished records after it are handled again"
 	}
 	if l.Finished() && !step.To.IsEnd() && step.Why == "" {
 		step.Why = "it was read to its end: it is opened again"

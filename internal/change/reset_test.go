@@ -163,7 +163,7 @@ func TestReset(t *testing.T) {
 				note := lease.Deaths{At: shard.Oldest, Beyond: "a", Since: 8}
 				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 7, Deaths: note.String()}}
 			}, want: `
-5 oldest>oldest move@9 (records after it that were done come again)
+5 oldest>oldest move@9 (finished records after it are handled again)
 `},
 		"deaths are dropped, too": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {

@@ -40,9 +40,9 @@ func (e *StopError) Error() string {
 		said = append(said, fmt.Sprintf("the leases of %s were not released, and other workers take them over after %v", some(e.Held), e.Failover))
 	}
 	if e.Unheard {
-		said = append(said, fmt.Sprintf("the store did not answer the heartbeats of its last session, and other workers take over the leases that it may have assigned to it after %v", e.Failover))
+		said = append(said, fmt.Sprintf("the store did not answer the heartbeats of this worker's last session; if that session holds leases, other workers take them over after %v", e.Failover))
 	}
-	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
+	return fmt.Sprintf("weir: application %s: the worker stopped, but the store did not confirm the stop: %s: %v", e.App, strings.Join(said, "; "), e.Err)
 }
 
 // Unwrap returns the sentinels that apply, and the store's error.

@@ -90,7 +90,7 @@ func (w *worker) leave(ctx context.Context) error {
 	}
 }
 
-var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
+var errSessionEnded = errors.New("the session ended before the worker stopped, and other workers have its leases")
 
 // farewell ends the session. After an outage it first sends a heartbeat. Without it, Leave could
 // succeed for a session that was ended during the outage, although the store rejects its progress.

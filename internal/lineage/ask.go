@@ -204,7 +204,7 @@ func (n *Lineage) Probe(ctx context.Context) error {
 	}
 	defer func() { n.busy <- struct{}{} }()
 	if err := n.look(ctx); err != nil {
-		return fmt.Errorf("weir: asking the store which leases there are, without which no shard can be begun at the sink's position: %w", err)
+		return fmt.Errorf("weir: reading the leases from the store, which is needed before a shard can begin at the sink's position: %w", err)
 	}
 	return nil
 }

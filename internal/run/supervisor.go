@@ -156,7 +156,7 @@ func (s *supervisor) giveUp(l *shardrun.Loop, e shardrun.Stalled) {
 
 // abandon releases the lease of a shard without waiting for its handler.
 func (s *supervisor) abandon(l *shardrun.Loop, e shardrun.Stalled) {
-	l.Log().Error("a handler still runs although its context has ended; its lease is released without waiting for it, and only the epoch fences its writes",
+	l.Log().Error("a handler still runs although its context has ended; its lease is released anyway, and another worker may handle the same records meanwhile",
 		"since", e.Since)
 	l.Term().Abandon()
 	// Otherwise the next owner's subscription would have to replace this one.

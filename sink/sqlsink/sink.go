@@ -17,7 +17,7 @@ import (
 var (
 	// ErrFenced is the error of a handler that is too late: an owner of the shard with a higher
 	// epoch has written the row. It wraps [weir.ErrLeaseLost].
-	ErrFenced = fmt.Errorf("sqlsink: a later owner of the shard was here: %w", weir.ErrLeaseLost)
+	ErrFenced = fmt.Errorf("sqlsink: a later owner has written the shard's row: %w", weir.ErrLeaseLost)
 	// ErrSetBack is the error of Run if the position of a shard is missing, or is before its value
 	// earlier in this term. The database was restored, or its rows were changed, while a worker was
 	// running. No record was skipped. Start the workers again: they read from the position in the

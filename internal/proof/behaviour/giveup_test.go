@@ -473,7 +473,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 		if n := len(box.letters()); n < 205 || n > 215 {
 			t.Errorf("%d letters in 20 minutes and a half, want ten and ten a minute", n)
 		}
-		if len(held) != 1 || held["that would be too many a minute"] == 0 {
+		if len(held) != 1 || held["that would exceed the limit per minute"] == 0 {
 			t.Errorf("held: %v", held)
 		}
 	})

@@ -151,8 +151,8 @@ func TestLettersInAStream(t *testing.T) {
 		{cli.ExitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
 		{cli.ExitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
 		{cli.ExitFailed, "there is no such stream", append(consume, "--dead=kinesis:none")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
 		{cli.ExitUsage, "there is nothing to make for kinesis:dead", as("create")},
 	} {
 		if _, said := clitest.MustExit(t, row.code, row.args...); !strings.Contains(said, row.want) {
