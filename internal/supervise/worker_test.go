@@ -17,7 +17,7 @@ func TestWhatIsSaidOfAWorker(t *testing.T) {
 		w             Worker
 		dead, unready string
 	}{
-		"it was just made": {Worker{}, "", "it has not joined"},
+		"it was just made": {Worker{}, "", "the worker has not joined"},
 		"all is well":      {Worker{Looked: ago(time.Second), Answered: ago(time.Second)}, "", ""},
 		"a slow round":     {Worker{Looked: ago(8 * time.Second), Answered: ago(5 * time.Second)}, "", ""},
 		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no heartbeat for 9s", "the store has not answered for 6s"},

@@ -92,6 +92,21 @@ func helpCommand() *cobra.Command {
 	}
 }
 
+// refuseHelp makes --help print nothing after a word that names no command. Without it, cobra would
+// print the help of the parent and succeed. unknown returns the error for that word, or nil.
+func refuseHelp(root *cobra.Command) (unknown func() error) {
+	var err error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 && cmd.HasAvailableSubCommands() {
+			err = noSuchCommand(cmd, words[0])
+			return
+		}
+		help(cmd, args)
+	})
+	return func() error { return err }
+}
+
 // find looks up the command that words name, one word for each level. It stops at the first word
 // that names no command. It returns the last command that it found, and that word.
 func find(root *cobra.Command, words []string) (cmd *cobra.Command, unknown string) {

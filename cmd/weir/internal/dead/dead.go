@@ -26,8 +26,9 @@ import (
 
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "dead",
-		Short: "List dead letters and handle them again",
+		Use:        "dead",
+		SuggestFor: []string{"deadletter", "deadletters", "dead-letter", "dead-letters", "letters", "dlq"},
+		Short:      "List dead letters and handle them again",
 		Long: `Lists and handles dead letters: records that an application could not handle and
 has put aside, with "weir consume --dead" or with GiveUp of the Go package. A
 dead letter contains the whole record and the reason.
