@@ -80,7 +80,7 @@ func (w *worker) leave(ctx context.Context) error {
 		w.cfg.Host.CallFailed("leave", err, time.Now())
 		select {
 		case <-ctx.Done():
-			w.cfg.Log.Warn("could not end the session at the store; other workers take its leases over after the failover time",
+			w.cfg.Log.Warn("could not end this worker's session in the store; other workers take over its leases after the failover time",
 				"err", err)
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()

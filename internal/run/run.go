@@ -193,7 +193,7 @@ func (r *Run) logAbilities() {
 }
 
 func (r *Run) switched(streamARN string, to codec.Format, why error) {
-	r.shared.Log.Info("reading a stream in another format from now on", "arn", streamARN, "format", to.String(), "why", why)
+	r.shared.Log.Info("reads of a stream use another request format from now on", "arn", streamARN, "format", to.String(), "why", why)
 }
 
 func (r *Run) silent(endpoint string, times int) {

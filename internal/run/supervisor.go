@@ -189,7 +189,7 @@ func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
 	sum, log := supervise.Summarize(changes), s.run.shared.Log
 	for _, c := range sum.Named {
 		if c.Err != nil {
-			log.Warn("reading a shard fails repeatedly; weir keeps trying", "stream", c.Key.Stream, "shard", c.Key.Shard,
+			log.Warn("reading a shard fails repeatedly; weir retries", "stream", c.Key.Stream, "shard", c.Key.Shard,
 				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
 		} else {
 			log.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
@@ -197,7 +197,7 @@ func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			log.Warn("reading other shards of the stream fails too; weir keeps trying", "stream", m.Stream, "shards", m.Shards)
+			log.Warn("reading other shards of the stream fails too; weir retries", "stream", m.Stream, "shards", m.Shards)
 		} else {
 			log.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
 		}
@@ -231,7 +231,7 @@ func (s *supervisor) probe(n int) {
 	}
 	switch before, after := r.standing.probed(err); {
 	case before == nil && after != nil:
-		r.shared.Log.Error("this worker cannot read from any stream; it requests no further shards until it can", "err", after)
+		r.shared.Log.Error("this worker cannot read from any stream; it takes no further shards until a read succeeds", "err", after)
 	case before != nil && after == nil:
 		r.shared.Log.Info("this worker can read again")
 	}

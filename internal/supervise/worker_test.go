@@ -21,7 +21,7 @@ func TestWhatIsSaidOfAWorker(t *testing.T) {
 		"all is well":      {Worker{Looked: ago(time.Second), Answered: ago(time.Second)}, "", ""},
 		"a slow round":     {Worker{Looked: ago(8 * time.Second), Answered: ago(5 * time.Second)}, "", ""},
 		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no heartbeat for 9s", "the store has not answered for 6s"},
-		"it stops":         {Worker{Looked: ago(time.Second), Stopping: ago(time.Second), Answered: ago(time.Hour)}, "", "the worker is stopping"},
+		"it is stopping":   {Worker{Looked: ago(time.Second), Stopping: ago(time.Second), Answered: ago(time.Hour)}, "", "the worker is stopping"},
 		"the loop ended":   {Worker{Stopping: ago(time.Second)}, "", "the worker is stopping"},
 		"a stream cannot be listed": {
 			Worker{Looked: ago(0), Answered: ago(0), Unlisted: map[string]time.Time{"s": ago(time.Hour), "new": ago(time.Second)}}, "",
