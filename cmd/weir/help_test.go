@@ -33,6 +33,14 @@ func TestHelpFitsTheScreen(t *testing.T) {
 	})
 }
 
+// The longest help can be read in a few minutes.
+func TestTheLongestHelpIsShort(t *testing.T) {
+	help := clitest.MustRun(t, "", "consume", "--help")
+	if n := strings.Count(help, "\n"); n > 355 {
+		t.Errorf("weir consume --help has %d lines", n)
+	}
+}
+
 // The usage line and the list of flags use the same name for the value of a flag.
 func TestUsageAndFlagsAgree(t *testing.T) {
 	cli.EachCommand(newRoot(cli.Terminal{}), func(cmd *cobra.Command) {
