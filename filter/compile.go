@@ -116,7 +116,7 @@ func fields(e element, at *place, one func(name string, e element, at *place) ([
 		return nil, at.bad("it is %v and must be an object of fields", e.is)
 	}
 	if len(e.fields) == 0 {
-		return nil, at.bad("it is an object without a field, which says nothing")
+		return nil, at.bad("it is an object without a field, so it has no effect: remove it, or add a field")
 	}
 	all := []clause{{}}
 	for _, f := range e.fields {
@@ -170,7 +170,7 @@ func record(e element) ([]clause, error) {
 		switch name {
 		case "data":
 			if e.is != anObject {
-				return nil, at.bad("it is %v and must be an object of the payload's fields, which has to be JSON", e.is)
+				return nil, at.bad("it is %v and must be an object with fields of the payload, which must be JSON", e.is)
 			}
 			return payload(e, at, nil)
 		case "partitionKey":

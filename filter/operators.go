@@ -80,7 +80,7 @@ func wildcardOf(s string, at *place) (parts []string, err error) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '*' && star:
-			return nil, at.bad("two stars in a row mean what one does")
+			return nil, at.bad("two stars in a row mean the same as one: remove one")
 		case c == '*':
 			parts = append(parts, part.String())
 			part.Reset()
@@ -124,7 +124,7 @@ func anythingButOf(e element, at *place) (*values, error) {
 		all := []element{of}
 		if of.is == anArray {
 			if all = of.items; len(all) == 0 {
-				return nil, at.bad("its array is empty, so it says nothing")
+				return nil, at.bad("its array is empty, so it has no effect: remove it, or add a value")
 			}
 		}
 		for i, item := range all {
@@ -147,14 +147,14 @@ func anythingButOf(e element, at *place) (*values, error) {
 		return not, nil
 	case anArray:
 		if len(e.items) == 0 {
-			return nil, at.bad("its array is empty, so it says nothing")
+			return nil, at.bad("its array is empty, so it has no effect: remove it, or add a value")
 		}
 	default:
 		e = element{is: anArray, items: []element{e}}
 	}
 	for _, item := range e.items {
 		if item.is != aString && item.is != aNumber || item.is != e.items[0].is {
-			return nil, at.bad("it must be strings alone or numbers alone, and has %v", item.is)
+			return nil, at.bad("it must be only strings or only numbers, and has %v", item.is)
 		}
 		if item.is == aNumber {
 			if _, err := numberOf(item, at); err != nil {
@@ -186,7 +186,7 @@ func numericOf(e element, at *place) (t test, err error) {
 		}
 		above, below := op.text[0] != '<', op.text[0] != '>'
 		if above && t.hasLeast || below && t.hasMost {
-			return t, at.index(i).bad("two comparisons must be one from below and one from above")
+			return t, at.index(i).bad("two comparisons must be a lower bound and an upper bound")
 		}
 		if above {
 			t.low = low{n, op.text == ">", true}

@@ -51,7 +51,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	if at := w.To.Time(); w.To.Kind() == shard.Time && at.After(s.Now.Add(time.Second)) {
-		return nil, fmt.Errorf("%s lies in the future of stream %s, whose clock says %s", w.To, s.Name, s.Now.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("%s is in the future for stream %s, whose clock shows %s", w.To, s.Name, s.Now.UTC().Format(time.RFC3339))
 	}
 	have := map[string]*lease.Lease{}
 	for i := range leases {

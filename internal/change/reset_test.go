@@ -212,7 +212,7 @@ func TestReset(t *testing.T) {
 	if _, err := Reset(family(), nil, Wish{To: shard.Oldest, Shard: "9"}); err == nil || !strings.Contains(err.Error(), "no shard 9") {
 		t.Errorf("a shard that is not there: %v", err)
 	}
-	if _, err := Reset(family(), nil, Wish{To: shard.At(now.Add(time.Minute))}); err == nil || !strings.Contains(err.Error(), "lies in the future of stream s") {
+	if _, err := Reset(family(), nil, Wish{To: shard.At(now.Add(time.Minute))}); err == nil || !strings.Contains(err.Error(), "is in the future for stream s") {
 		t.Errorf("a time that has not come: %v", err)
 	}
 }

@@ -152,7 +152,7 @@ func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (ma
 		}
 	}
 	if _, known := n.streams[of.Stream][of.Shard]; !known {
-		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
+		return nil, fmt.Errorf("weir: the lease of %s no longer exists", of)
 	}
 	return n.streams[of.Stream], nil
 }

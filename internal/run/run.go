@@ -166,7 +166,7 @@ func (r *Run) joinGroup(ctx context.Context) error {
 		}
 		return stop.Err
 	case errors.Is(errOfGroup, group.ErrNoStream):
-		return fmt.Errorf("%w: %w", ErrStreamNotFound, errOfGroup)
+		return streams.Also("weir: ", errOfGroup, ErrStreamNotFound)
 	}
 	return errOfGroup
 }

@@ -95,7 +95,7 @@ func (o *old) stopped(ctx context.Context, t cli.Terminal, wait bool) error {
 			return context.Cause(ctx)
 		}
 		if err := o.look(ctx); err != nil {
-			return fmt.Errorf("whether workers of the KCL run could not be seen: %w", err)
+			return fmt.Errorf("weir could not find out whether workers of the KCL run: %w", err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 func (f *FilterFlags) Compiled() (*filter.Filter, error) {
 	if len(f.Patterns) == 0 {
 		if f.flag.Flags().Changed("filter-not-json") {
-			return nil, cli.Usagef("--filter-not-json is about records that a filter cannot read: give one, with --filter")
+			return nil, cli.Usagef("--filter-not-json applies only to records that a filter cannot read: add --filter")
 		}
 		return nil, nil
 	}

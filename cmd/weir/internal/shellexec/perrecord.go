@@ -49,13 +49,13 @@ func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *
 	case !f.On:
 		return nil
 	case command == "" && cmd.Flags().Changed("lambda"):
-		return cli.Usagef("--exec-results is about the command of --exec; a function says which records failed with --function-response-types ReportBatchItemFailures")
+		return cli.Usagef("--exec-results applies only to the command of --exec: a function reports failed records with --function-response-types ReportBatchItemFailures")
 	case command == "":
 		return cli.Usagef("--exec-results applies only to --exec: add it")
 	case !passesDescriptors:
 		return cli.Usagef("--exec-results needs a fourth descriptor, which this system cannot pass to a command: leave it out and use the exit code")
 	case *to == cli.FormatText && cmd.Flags().Changed(formatFlag):
-		return cli.Usagef("with --exec-results the command gets JSON, to know each record's id: leave --%s out", formatFlag)
+		return cli.Usagef("with --exec-results the command gets JSON, because it needs the id of each record: leave out --%s", formatFlag)
 	}
 	*to = cli.FormatJSON
 	return nil
