@@ -313,7 +313,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 				Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: 5 * time.Minute},
 				Events: weir.Events{GiveUpHeld: func(_ context.Context, e weir.GiveUpHeld) {
 					held++
-					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "nothing else") {
+					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "no other record") {
 						t.Errorf("told of %+v", e)
 					}
 				}},
