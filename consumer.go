@@ -84,7 +84,7 @@ const poisonVariable = "WEIR_POISON"
 // call of Run is a separate worker, also if several calls share a Consumer.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
-		return errors.New("weir: Run without a handler")
+		return errors.New("weir: the handler passed to Run is nil")
 	}
 	return c.run(ctx, h, nil)
 }

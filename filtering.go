@@ -1,10 +1,6 @@
 package weir
 
-import (
-	"time"
-
-	"github.com/weir-go/weir/internal/source"
-)
+import "time"
 
 // Filter selects the records that are handled. weir drops the others when it reads them, and the
 // checkpoint passes them once all earlier records are done. [Counts].RecordsFiltered counts them
@@ -53,15 +49,4 @@ func (f *Filter) check(bad func(option, format string, args ...any)) {
 	case f.By == nil && f.NotJSON != PassNotJSON:
 		bad("Options.Filter.By", "is nil although Options.Filter.NotJSON is set: set the filter")
 	}
-}
-
-// match calls By.Match. If Match panics, match returns the panic as an error.
-func (f *Filter) match(r *source.Record) (matches, isJSON bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked("Options.Filter", p)
-		}
-	}()
-	matches, isJSON = f.By.Match(r.Data, r.Key, time.UnixMilli(r.Arrival))
-	return matches, isJSON, nil
 }

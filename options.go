@@ -258,7 +258,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("Options.Weight", "%v must be a positive number", o.Weight)
 	}
 	if o.MaxLeases < 0 {
-		bad("Options.MaxLeases", "%d must not be negative; 0 is no cap", o.MaxLeases)
+		bad("Options.MaxLeases", "%d must not be negative; 0 is no limit", o.MaxLeases)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -161,7 +161,7 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 // notFound adds [ErrStreamNotFound] to an error that says that the stream does not exist.
 func notFound(err error) error {
 	if errors.Is(err, streams.ErrNoStream) {
-		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+		return streams.Also("weir: ", err, ErrStreamNotFound)
 	}
 	return err
 }

@@ -164,7 +164,7 @@ func (s *Shard) Done(p Position) error {
 		return lost
 	}
 	if p.IsZero() || p.Compare(s.pull.Yielded()) > 0 && p != s.From {
-		return fmt.Errorf("weir: the position %q is not in a batch that was handed over", p)
+		return fmt.Errorf("weir: the position %q is not in a batch that the handler got", p)
 	}
 	s.term.Advance(s.pull.Past(p))
 	return nil

@@ -41,14 +41,14 @@ func TestNothingIsGreenThatIsNotKnown(t *testing.T) {
 		for range 2 {
 			time.Sleep(40 * time.Second)
 			for _, target := range []string{"/", "/app?app=billing", "/shard?app=billing&stream=orders&shard=shardId-000000000001"} {
-				body := unavailable(t, h, target, `class="state unknown"`, "The store does not answer since 00:00:40 UTC", `id="down"`)
+				body := unavailable(t, h, target, `class="state unknown"`, "The store has not answered since 00:00:40 UTC", `id="down"`)
 				for _, never := range []string{`class="state ok"`, `class="ok"`, ">beats<", "No application has anything"} {
 					if strings.Contains(body, never) {
 						t.Errorf("%s says %q: %s", target, never, body)
 					}
 				}
 			}
-			unavailable(t, h, "/", "the store does not answer since 00:00:40 UTC; before, it was ok: all 3 shards are up to date")
+			unavailable(t, h, "/", "the store has not answered since 00:00:40 UTC; before, it was ok: all 3 shards are up to date")
 		}
 		store.fails.Store(false)
 		beatOnce(t, store, "billing", false)
@@ -68,7 +68,7 @@ func TestKinesisIsDownInOneBanner(t *testing.T) {
 		k.down.Store(true)
 		time.Sleep(10 * time.Second)
 		beatOnce(t, store, "billing", false)
-		body := shown(t, h, "/app?app=billing", "Kinesis does not answer since 00:00:10 UTC:</b> no route to Kinesis", "its lag is unknown", "come from the store")
+		body := shown(t, h, "/app?app=billing", "Kinesis has not answered since 00:00:10 UTC:</b> no route to Kinesis", "its lag is unknown", "come from the store")
 		if strings.Contains(body, `class="state ok"`) {
 			t.Error("a shard whose lag is unknown is ok")
 		}

@@ -294,7 +294,7 @@ func (c *comparison) lease(was, is lease.Lease) {
 		return
 	}
 	if known := was.Position.Kind() == shard.Sequence; known && is.Position.Compare(was.Position) < 0 {
-		c.add(troubleEvent, "set back to an earlier position", is.Key)
+		c.add(troubleEvent, "reset to an earlier position", is.Key)
 	}
 	from, to := c.owner(was.Owner), c.owner(is.Owner)
 	switch {

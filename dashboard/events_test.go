@@ -145,7 +145,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 			l.Owner, l.Epoch, l.Revoked = "", 2, "sa"
 		}, []string{"handover: taken from a 1 a"}},
 		{"there and back between two looks", func(_, now *sighting) { now.view.Leases[0].Epoch = 3 }, []string{"handover: changed hands, and is with a again 1 a"}},
-		{"an operator sets a shard back", func(_, now *sighting) { now.view.Leases[0].Position = shard.Oldest }, []string{"trouble: set back to an earlier position 1"}},
+		{"an operator sets a shard back", func(_, now *sighting) { now.view.Leases[0].Position = shard.Oldest }, []string{"trouble: reset to an earlier position 1"}},
 		{"a stall begins", func(_, now *sighting) {
 			judge(now, 1, health.Shard{State: health.Stalled, Why: "in the handler", Err: "no table", Since: at(-3)})
 			judge(now, 2, health.Shard{State: health.Stalled, Why: "in the handler", Err: "no table", Since: at(-2)})

@@ -309,7 +309,7 @@ func itSaysPlainly(t *testing.T) {
 	shown(t, h, "/", `class="state unknown"`)
 	store.fails.Store(true)
 	time.Sleep(10 * time.Second)
-	since := "The store does not answer since 00:00:10 UTC:</b> no answer from &lt;db&gt;"
+	since := "The store has not answered since 00:00:10 UTC:</b> no answer from &lt;db&gt;"
 	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", since)
 	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/", since)
 	// The last known data stays, with its time, and the banner does not change.

@@ -63,7 +63,7 @@ func (d down) status() int {
 func storeDown(err error, since time.Time) down {
 	return down{
 		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: clean(err.Error()),
-		Still: "Whether applications are well is not known now. Workers handle records for as long " +
+		Still: "The state of the applications is unknown now. Workers handle records for as long " +
 			"as the store's last answer to them is valid. Then they wait, and continue when it answers. " +
 			"No lease moves meanwhile, and nothing can be changed.",
 		store: true,

@@ -34,7 +34,7 @@ func lettersOf(form url.Values) ([]string, error) {
 // write. text describes what was done, even if the rest failed.
 func (h *handler) retry(ctx context.Context, a Action) (text string, notes []string, err error) {
 	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
-		return "", nil, refuse(http.StatusForbidden, "This page cannot handle dead letters again: set --retry-exec, or Options.Retry.")
+		return "", nil, refuse(http.StatusForbidden, "This page cannot handle dead letters again: set --retry-exec, or Options.RetryLetter.")
 	}
 	// Two concurrent retries could handle a letter twice, because neither knows which letters the
 	// other has handled.

@@ -17,7 +17,7 @@ func Parse(text []byte) (Letter, error) {
 	switch {
 	case err != nil:
 	case l.Version == 0 && l.Batch != nil:
-		err = errors.New("it is in Lambda's form, which is for programs that read Lambda's messages")
+		err = errors.New("it is in Lambda's format, which only programs for Lambda's messages can read")
 	case l.Version == 0:
 		err = errors.New(`it has no "weir_letter"`)
 	case l.Version < 0 || l.Version > Version:

@@ -116,7 +116,7 @@ func fields(e element, at *place, one func(name string, e element, at *place) ([
 		return nil, at.bad("it is %v and must be an object of fields", e.is)
 	}
 	if len(e.fields) == 0 {
-		return nil, at.bad("it is an object without a field, which says nothing")
+		return nil, at.bad("it is an object without a field, so it has no effect: remove it, or add a field")
 	}
 	all := []clause{{}}
 	for _, f := range e.fields {
@@ -170,7 +170,7 @@ func record(e element) ([]clause, error) {
 		switch name {
 		case "data":
 			if e.is != anObject {
-				return nil, at.bad("it is %v and must be an object of the payload's fields, which has to be JSON", e.is)
+				return nil, at.bad("it is %v and must be an object with fields of the payload, which must be JSON", e.is)
 			}
 			return payload(e, at, nil)
 		case "partitionKey":
@@ -227,7 +227,7 @@ func attribute(e element, at *place, of func(*values) clause) ([]clause, error) 
 // nil if the field must be absent.
 func leaf(e element, at *place) (v *values, absent bool, err error) {
 	if e.is != anArray {
-		return nil, false, at.bad("it is %v; the values of a field stand in an array, such as [\"x\"]", e.is)
+		return nil, false, at.bad("it is %v; the values of a field must be in an array, such as [\"x\"]", e.is)
 	}
 	if len(e.items) == 0 {
 		return nil, false, at.bad("its array is empty, so it would never match")
@@ -238,7 +238,7 @@ func leaf(e element, at *place) (v *values, absent bool, err error) {
 		gone := false
 		switch at := at.index(i); item.is {
 		case anArray:
-			err = at.bad("it is an array in an array; values stand side by side")
+			err = at.bad("it is an array in an array; put the values into one array")
 		case anObject:
 			gone, err = v.operator(item, at)
 		default:

@@ -13,7 +13,7 @@ var operators = []string{"anything-but", "cidr", "equals-ignore-case", "exists",
 // absent field, which is not a value.
 func (v *values) operator(e element, at *place) (absent bool, err error) {
 	if len(e.fields) != 1 {
-		return false, at.bad("an operator is an object of one field, this has %d; several stand side by side in the array", len(e.fields))
+		return false, at.bad("an operator is an object with one field, not %d; put several operators into the array one after the other", len(e.fields))
 	}
 	name, of := e.fields[0].name, e.fields[0].value
 	at = at.field(name)
@@ -80,7 +80,7 @@ func wildcardOf(s string, at *place) (parts []string, err error) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '*' && star:
-			return nil, at.bad("two stars in a row mean what one does")
+			return nil, at.bad("two stars in a row mean the same as one: remove one")
 		case c == '*':
 			parts = append(parts, part.String())
 			part.Reset()
@@ -124,7 +124,7 @@ func anythingButOf(e element, at *place) (*values, error) {
 		all := []element{of}
 		if of.is == anArray {
 			if all = of.items; len(all) == 0 {
-				return nil, at.bad("its array is empty, so it says nothing")
+				return nil, at.bad("its array is empty, so it has no effect: remove it, or add a value")
 			}
 		}
 		for i, item := range all {
@@ -147,14 +147,14 @@ func anythingButOf(e element, at *place) (*values, error) {
 		return not, nil
 	case anArray:
 		if len(e.items) == 0 {
-			return nil, at.bad("its array is empty, so it says nothing")
+			return nil, at.bad("its array is empty, so it has no effect: remove it, or add a value")
 		}
 	default:
 		e = element{is: anArray, items: []element{e}}
 	}
 	for _, item := range e.items {
 		if item.is != aString && item.is != aNumber || item.is != e.items[0].is {
-			return nil, at.bad("it must be strings alone or numbers alone, and has %v", item.is)
+			return nil, at.bad("it must be only strings or only numbers, and has %v", item.is)
 		}
 		if item.is == aNumber {
 			if _, err := numberOf(item, at); err != nil {
@@ -186,7 +186,7 @@ func numericOf(e element, at *place) (t test, err error) {
 		}
 		above, below := op.text[0] != '<', op.text[0] != '>'
 		if above && t.hasLeast || below && t.hasMost {
-			return t, at.index(i).bad("two comparisons must be one from below and one from above")
+			return t, at.index(i).bad("two comparisons must be a lower bound and an upper bound")
 		}
 		if above {
 			t.low = low{n, op.text == ">", true}

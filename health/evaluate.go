@@ -188,7 +188,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	case last.Held != "" && last.HandledLag < 0:
 		// Only the checkpoint is known. It is held on purpose, so its lag shows no problem.
 	case wentBack(seen):
-		v.State, v.Why = GoingBack, "it was set back"
+		v.State, v.Why = GoingBack, "it was reset to an earlier position"
 		v.began(start{at: backSince(seen)}, now)
 	case !began.still.at.IsZero() && now.Sub(began.still.at) >= o.StallAfter:
 		v.State, v.Why = Stalled, last.Stage
@@ -197,7 +197,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 			v.began(start{at: last.Since}, now)
 		}
 		if v.Why == "" {
-			v.Why = "nothing is done"
+			v.Why = "no record is handled"
 		}
 	default:
 		v.trend(seen, began.behind, now, o)

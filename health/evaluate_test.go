@@ -66,7 +66,7 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"its handler fails": {each(func(i int, o *health.Observation) {
 			o.Saved, o.SavedLag, o.Stage, o.Attempts, o.Err = at("7"), minutes(5+i), "waiting to handle again", i, "no such table"
 		}), health.Stalled, "handle again"},
-		"what nobody says is in its way": {each(func(i int, o *health.Observation) { o.Saved, o.SavedLag = at("7"), minutes(5+i) }), health.Stalled, "nothing is done"},
+		"what nobody says is in its way": {each(func(i int, o *health.Observation) { o.Saved, o.SavedLag = at("7"), minutes(5+i) }), health.Stalled, "no record is handled"},
 		"its owner says so, and nothing else is known": {each(func(_ int, o *health.Observation) {
 			o.SavedLag, o.Complains, o.Since, o.Stage = -1, true, noon.Add(-minutes(3)), "backing off"
 		})[10:], health.Stalled, "backing off"},
@@ -97,7 +97,7 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 			if i >= 5 {
 				o.Saved, o.SavedLag = at("1"), minutes(60-i)
 			}
-		}), health.GoingBack, "set back"},
+		}), health.GoingBack, "it was reset to an earlier position"},
 		"it was set back and has caught up": {each(func(i int, o *health.Observation) {
 			if i == 5 {
 				o.Saved = at("1")

@@ -61,7 +61,7 @@ func Sum(shards []Named) Application {
 // known is false if the store has never answered. All shards count as NotKnown, even those that
 // were OK before.
 func (a Application) Unanswered(since time.Time, known bool) Application {
-	text := "unknown: the store does not answer since " + since.UTC().Format("15:04:05") + " UTC"
+	text := "unknown: the store has not answered since " + since.UTC().Format("15:04:05") + " UTC"
 	if known {
 		text += "; before, it was " + a.Sentence
 	}

@@ -12,7 +12,7 @@ func unknownOperation(action string) string {
 	case strings.Contains(action, "Channel"):
 		return action + " is not served here: channels deliver to other services, which a local Kinesis does not reach." + has
 	case strings.Contains(action, "Queue"):
-		return action + " is not served here: queues are a part of Kinesis that a local one does without." + has
+		return action + " is not served here: a local Kinesis does not support queues." + has
 	}
 	return action + " is not a known operation." + has
 }

@@ -35,7 +35,7 @@ type Handler struct {
 // errUnfit is the error for a record that is too large for Lambda to deliver to any function.
 var errUnfit = errors.New("lambda: the record does not fit into an event of 6 MiB")
 
-var errReported = errors.New("lambda: the function said that this record failed")
+var errReported = errors.New("lambda: the function reported that this record failed")
 
 // Handle passes the records of b to the function, in one event if they fit into [MaxBytes].
 // Otherwise it sends several events, one after the other. If the function fails at one of several

@@ -61,7 +61,7 @@ var ErrClosed = errors.New("lambda: the function's process has ended")
 // ErrNotTaken is the error for an event that the process did not request before it ended. It wraps
 // [ErrClosed]. The function has not received the event, so the event cannot be the cause of the
 // failure.
-var ErrNotTaken = fmt.Errorf("%w before it asked for the event", ErrClosed)
+var ErrNotTaken = fmt.Errorf("%w before it requested the event", ErrClosed)
 
 // maxErrorText is the maximum length of a failure's text in bytes. Longer texts are cut.
 const maxErrorText = 4 << 10

@@ -81,7 +81,7 @@ func (e *entry) because() string {
 		return fmt.Sprintf("%s has %d of a share of %d, %s %d of %d",
 			e.owner.session, e.owner.had, e.owner.share, e.to.session, e.to.had, e.to.share)
 	case whyLoad:
-		return fmt.Sprintf("to even out load between the two (its own is %s)", e.Load)
+		return fmt.Sprintf("to balance the load of the two workers (the load of this lease is %s)", e.Load)
 	case whyPaused:
 		return "its stream is paused"
 	case whyOver:

@@ -24,7 +24,7 @@ func ownCalls(client *kinesis.Client, o Options) (*wire.Caller, error) {
 		MaxConns: o.MaxRequests,
 		Switched: func(_ string, to codec.Format, why error) { logSwitched(o.Logger, to, why) },
 		FellBack: func(host string, why error) {
-			o.Logger.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost", "endpoint", host, "err", why)
+			o.Logger.Warn("weir could not parse an answer of the service; net/http makes all further calls to this endpoint, which needs more CPU time", "endpoint", host, "err", why)
 		},
 	})
 	if err != nil {
@@ -37,7 +37,7 @@ func ownCalls(client *kinesis.Client, o Options) (*wire.Caller, error) {
 }
 
 func logSwitched(to *slog.Logger, f codec.Format, why error) {
-	to.Info("writing a stream in another format from now on", "format", f.String(), "why", why)
+	to.Info("writes to a stream use another request format from now on", "format", f.String(), "why", why)
 }
 
 // call makes the call of a request.

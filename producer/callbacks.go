@@ -59,5 +59,5 @@ func (p *Producer) logPanic(err error) {
 	if errors.As(err, &panicked) {
 		stack = panicked.Stack
 	}
-	p.repeated.Error("a callback or a hook panicked", "err", err, "stack", stack)
+	p.repeated.Error("a callback or a hook of the producer panicked; the producer continues", "err", err, "stack", stack)
 }

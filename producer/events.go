@@ -49,9 +49,9 @@ func (p *Producer) tellRequest(r *request, done settled, began time.Time, took t
 	}
 	switch {
 	case done.failed > 0:
-		p.repeated.Error("records failed", "records", done.failed, "code", done.code, "err", done.err)
+		p.repeated.Error("records could not be stored; each record's result has the error", "records", done.failed, "code", done.code, "err", done.err)
 	case done.again > 0 && done.code != "ProvisionedThroughputExceededException" && p.ctx.Err() == nil:
-		p.repeated.Warn("records were not stored; they will be sent again", "records", done.again, "code", done.code, "err", done.err)
+		p.repeated.Warn("records were not stored; the producer sends them again", "records", done.again, "code", done.code, "err", done.err)
 	}
 }
 

@@ -54,7 +54,7 @@ func (p *Producer) lookUp(want lookUp) {
 	p.mu.Unlock()
 	p.signal()
 	if failed != nil && p.ctx.Err() == nil {
-		p.repeated.Warn("could not look up the stream; the producer will retry", "err", failed)
+		p.repeated.Warn("could not look up the stream; the producer retries", "err", failed)
 	}
 }
 

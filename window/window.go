@@ -199,13 +199,13 @@ func (c *Config[S]) check() error {
 		bad("Config.Size %v must be between 1s and 24h", c.Size)
 	}
 	if c.Add == nil {
-		bad("Config.Add is nil: say what becomes of a record")
+		bad("Config.Add is nil: set the function that adds a record to a window")
 	}
 	if c.Emit == nil {
-		bad("Config.Emit is nil: say where results go")
+		bad("Config.Emit is nil: set the function that receives the results")
 	}
 	if c.Time == nil && (c.Lateness != 0 || c.Ahead != 0 || c.Stray != nil) {
-		bad("Config.Lateness, Ahead and Stray are for Config.Time, which is nil: no record is late by its arrival")
+		bad("Config.Lateness, Ahead and Stray need Config.Time: with windows by arrival time, no record is late")
 	}
 	if c.Lateness < 0 || c.Lateness > 168*time.Hour {
 		bad("Config.Lateness %v must be between 0s and 168h", c.Lateness)

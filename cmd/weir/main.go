@@ -44,7 +44,7 @@ func main() {
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {
-			briefly(func() { t.Note("stopping in order; a signal after one second stops at once") })
+			briefly(func() { t.Note("stopping gracefully; a second signal, at least one second later, stops at once") })
 		}
 		cancel(explain.ErrInterrupted)
 	}, func(s os.Signal) {

@@ -45,7 +45,7 @@ needs no account and no network.`,
 		},
 		Version: cli.ThisBuild().String(),
 	}
-	root.Flags().Bool("version", false, "say which weir this is")
+	root.Flags().Bool("version", false, "print the version")
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "On this machine:"},

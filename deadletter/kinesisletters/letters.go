@@ -42,10 +42,10 @@ type Stream struct {
 
 var (
 	// ErrTooLarge is returned by [Stream.Put] if a dead letter is larger than the stream allows.
-	ErrTooLarge = errors.New("kinesisletters: the letter is larger than the stream allows")
+	ErrTooLarge = errors.New("kinesisletters: the dead letter is larger than the stream allows")
 	// ErrSource is returned for dead letters about records of the destination stream itself. Such
 	// dead letters would be read, fail, and be put again.
-	ErrSource = errors.New("kinesisletters: letters cannot go to the stream that they are about")
+	ErrSource = errors.New("kinesisletters: a stream cannot be the destination of dead letters about its own records")
 )
 
 // New returns the stream with the given name or ARN. It makes no call.

@@ -16,13 +16,15 @@ import (
 // pages maps each page whose Go blocks are files to the page's folder in the module of the test.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	folders := map[string]string{"../../README.md": "readme", "../testing.md": "testing"}
-	for _, name := range names {
-		folders[name] = strings.TrimSuffix(name, ".md")
+	for pattern, prefix := range map[string]string{"*.md": "", "../moving/*.md": "moving-"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) < 7 {
+			t.Fatalf("%s finds %d pages: %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			folders[name] = prefix + strings.TrimSuffix(filepath.Base(name), ".md")
+		}
 	}
 	return folders
 }
@@ -91,7 +93,7 @@ func extract(t *testing.T) string {
 			write(t, filepath.Join(dir, filepath.FromSlash(file[1])), file[2])
 		}
 	}
-	if shown < 45 {
+	if shown < 50 {
 		t.Errorf("the pages have %d blocks of Go, there are more", shown)
 	}
 	return module

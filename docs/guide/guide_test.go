@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
 // sources are the files whose code the pages show: tests, and programs that need drivers.
 var sources = []string{
-	"*_test.go", "../../weirtest/*_test.go",
+	"*_test.go", "../moving/*_test.go", "../../weirtest/*_test.go",
 	"../../cmd/weir/internal/example/main.go", "../../cmd/weir/internal/first/main.go",
 	"../../cmd/weir/internal/ledger/*.go", "../../cmd/weir/internal/account/main.go",
 	"../../internal/proof/integration/sinks/windows.go", "../../sink/s3sink/example_test.go", "../../otelweir/example_test.go",

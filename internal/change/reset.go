@@ -51,7 +51,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	if at := w.To.Time(); w.To.Kind() == shard.Time && at.After(s.Now.Add(time.Second)) {
-		return nil, fmt.Errorf("%s lies in the future of stream %s, whose clock says %s", w.To, s.Name, s.Now.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("%s is in the future for stream %s, whose clock shows %s", w.To, s.Name, s.Now.UTC().Format(time.RFC3339))
 	}
 	have := map[string]*lease.Lease{}
 	for i := range leases {
@@ -130,7 +130,7 @@ func move(step *Step, l *lease.Lease, born int64, along bool) {
 		step.Why = "it waits for its parents again"
 	}
 	if there && step.Why == "" && l.DeathsHere().Beyond != "" {
-		step.Why = "records after it that were done come again"
+		step.Why = "finished records after it are handled again"
 	}
 	if l.Finished() && !step.To.IsEnd() && step.Why == "" {
 		step.Why = "it was read to its end: it is opened again"

@@ -163,7 +163,7 @@ func TestReset(t *testing.T) {
 				note := lease.Deaths{At: shard.Oldest, Beyond: "a", Since: 8}
 				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 7, Deaths: note.String()}}
 			}, want: `
-5 oldest>oldest move@9 (records after it that were done come again)
+5 oldest>oldest move@9 (finished records after it are handled again)
 `},
 		"deaths are dropped, too": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
@@ -212,7 +212,7 @@ func TestReset(t *testing.T) {
 	if _, err := Reset(family(), nil, Wish{To: shard.Oldest, Shard: "9"}); err == nil || !strings.Contains(err.Error(), "no shard 9") {
 		t.Errorf("a shard that is not there: %v", err)
 	}
-	if _, err := Reset(family(), nil, Wish{To: shard.At(now.Add(time.Minute))}); err == nil || !strings.Contains(err.Error(), "lies in the future of stream s") {
+	if _, err := Reset(family(), nil, Wish{To: shard.At(now.Add(time.Minute))}); err == nil || !strings.Contains(err.Error(), "is in the future for stream s") {
 		t.Errorf("a time that has not come: %v", err)
 	}
 }

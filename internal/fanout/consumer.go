@@ -241,7 +241,7 @@ func (c *Consumers) named(s streams.Stream) string { return cmp.Or(c.Given[s.Nam
 
 // ErrForeign is returned if a given consumer belongs to another stream. Kinesis would not detect
 // this, because shards of all streams have the same names.
-var ErrForeign = errors.New("the consumer is of another stream")
+var ErrForeign = errors.New("the consumer belongs to another stream")
 
 func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)

@@ -85,7 +85,7 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 		}
 		if !f.polling && time.Since(f.refused) < refusedFor {
 			wait := subscribeSpacing + jitter.N(subscribeSpacing/2)
-			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
+			f.report(fmt.Errorf("%w still exists, so this call was refused: %w", ErrSubscribed, err), true, wait)
 			return wait, nil
 		}
 		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // the consumer may not be ACTIVE
@@ -95,7 +95,7 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 		// while.
 		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
 			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
-			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
+			f.report(fmt.Errorf("%w ended this one: %w", ErrSubscribed, err), false, wait)
 			return wait, nil
 		}
 	case missing:

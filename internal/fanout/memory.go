@@ -43,7 +43,7 @@ func (m eventMemory) Give(n int) { m.share.Give(n) }
 
 // errCrowded ends a subscription whose next event needs more memory than other shards leave. The
 // shard is then polled, because a poll can request fewer records.
-var errCrowded = errors.New("other shards' records leave no memory for an event")
+var errCrowded = errors.New("no memory is free for an event, because other shards use it")
 
 // memoryPatience is how long a subscription waits for the memory of an event before it ends with
 // errCrowded.

@@ -77,7 +77,7 @@ const (
 
 // ErrSubscribed is wrapped by errors if another subscription of the consumer blocks this one or
 // took over. That is normal for some seconds when a shard changes owner.
-var ErrSubscribed = errors.New("another subscription to the shard")
+var ErrSubscribed = errors.New("another subscription of this consumer to the shard")
 
 // Next returns the next event or, while the shard is polled, the next page. Both may be empty. Next
 // retries as long as that can help. It returns the same errors as [polling.Poll.Next].

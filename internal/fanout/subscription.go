@@ -19,7 +19,7 @@ var (
 	// process do not all end together.
 	errRenewed = errors.New("the subscription is renewed")
 	// errStalled ends a subscription whose handler is too slow for its events.
-	errStalled = errors.New("the handler does not take what was sent")
+	errStalled = errors.New("the handler is too slow for the events")
 	// errNothing is returned if no event is queued.
 	errNothing = errors.New("no event is waiting")
 )

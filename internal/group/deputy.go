@@ -188,7 +188,7 @@ func (d *deputy) step(ctx context.Context) time.Duration {
 		if did[i] && a.Kind == lease.Create {
 			d.streams.made(a.Lease)
 		}
-		d.cfg.Log.Debug("deputy", "action", a.String(), "done", did[i])
+		d.cfg.Log.Debug("this worker tried an action in place of the leader", "action", a.String(), "done", did[i])
 	}
 	if d.rounds++; d.rounds > 20 || !slices.Contains(did, true) {
 		d.rounds = 0

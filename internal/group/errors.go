@@ -42,7 +42,7 @@ func (e *StopError) Error() string {
 	if e.Unheard {
 		said = append(said, fmt.Sprintf("the store did not confirm the end of its session; if leases were assigned to that session since its last answer, other workers take them over after %v", e.Failover))
 	}
-	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
+	return fmt.Sprintf("weir: application %s: the worker stopped, but the store did not confirm the stop: %s: %v", e.App, strings.Join(said, "; "), e.Err)
 }
 
 // Unwrap returns the sentinels that apply, and the store's error.

@@ -82,7 +82,7 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 		case w.lead.stuck():
 			// This worker's session is alive, so no other worker would ever take over. This worker
 			// must resign.
-			w.cfg.Log.Warn("this worker leads but could not do the leader's work for too long; it resigns")
+			w.cfg.Log.Warn("this worker is the leader, but could not do the leader's work for too long; it resigns")
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)
 			if l.Session == w.session {

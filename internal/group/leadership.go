@@ -292,7 +292,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 		case a.Kind == lease.EndSession:
 			l.revision = "" // the stored death belongs to the current positions: read them
 		}
-		l.cfg.Log.Debug("leader", "action", a.String(), "done", did[i])
+		l.cfg.Log.Debug("this leader tried an action", "action", a.String(), "done", did[i])
 	}
 	l.mu.Lock()
 	l.lastOK = now
@@ -326,5 +326,5 @@ func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
 
 func (l *leadership) report(op event.StoreOp, err error) {
 	l.cfg.Host.CallFailed(op, err, time.Now())
-	l.cfg.Log.Debug("the store failed", "op", op, "err", err)
+	l.cfg.Log.Debug("a call of this leader to the store failed; it is repeated", "op", op, "err", err)
 }

@@ -278,7 +278,7 @@ func (s *listings) take(r result, cfg Config) error {
 		l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.errors, 5), cfg.ListInterval))
 		switch unread := !s.known[r.stream]; {
 		case unread && (l.errors == 1 || l.errors > 5): // repeated with the longest pause
-			cfg.Log.Error("listing the shards of a new stream fails, so nothing of it is read; weir keeps trying", "stream", r.stream, "err", r.err)
+			cfg.Log.Error("listing the shards of a new stream fails, so the stream is not read; weir retries", "stream", r.stream, "err", r.err)
 		case l.errors == 1:
 			cfg.Log.Warn("listing the shards of a stream failed; its known shards are read as before", "stream", r.stream, "err", r.err)
 		}

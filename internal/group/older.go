@@ -75,7 +75,7 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	names = slices.DeleteFunc(names, func(name string) bool { return !waits(name, view.Leases) || slices.Contains(o.told, name) })
 	if len(names) > 0 {
 		o.told = append(o.told, names...)
-		cfg.Log.Warn("streams wait: the leader is of an older version, which only reads its own streams; stop the workers of the older version so that these streams are read",
+		cfg.Log.Warn("streams are not read yet, because the leader runs an older version, which assigns only shards of its own streams; stop the workers of the older version",
 			"streams", names, "leader_session", o.session)
 	}
 }

@@ -86,7 +86,7 @@ func (l *leadership) compareStreams(v lease.View) {
 	withheld := lease.Withheld(v)
 	for _, name := range withheld {
 		if !slices.Contains(l.withheld, name) {
-			l.cfg.Log.Warn("shards of a stream wait: workers of an older version do not report their streams, so this leader assigns them no shards of this stream; replace them with workers of this version", "stream", name)
+			l.cfg.Log.Warn("shards of a stream may stay unassigned, because workers of an older version do not report which streams they read; replace them with workers of this version", "stream", name)
 		}
 	}
 	l.withheld = withheld

@@ -81,7 +81,7 @@ func (w *worker) leave(ctx context.Context) error {
 		w.cfg.Host.CallFailed(event.OpLeave, err, time.Now())
 		select {
 		case <-ctx.Done():
-			w.cfg.Log.Warn("could not end the session at the store; other workers take its leases over after the failover time",
+			w.cfg.Log.Warn("could not end this worker's session in the store; other workers take over its leases after the failover time",
 				"err", err)
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
@@ -92,7 +92,7 @@ func (w *worker) leave(ctx context.Context) error {
 	}
 }
 
-var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
+var errSessionEnded = errors.New("the session ended before the worker stopped, and other workers have its leases")
 
 // farewell ends the session. After an outage it first sends a heartbeat. Without it, Leave could
 // succeed for a session that was ended during the outage, although the store rejects its progress.

@@ -185,7 +185,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	cancel()
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
-		w.cfg.Log.Warn("the store no longer accepts this session, because a leader saw no heartbeat for too long or its row is gone; starting a new one",
+		w.cfg.Log.Warn("the store has ended this worker's session, because no heartbeat arrived in time or the session's row was deleted; this worker starts a new session",
 			"err", err)
 		w.endSession()
 		return 0
@@ -423,7 +423,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 	now := time.Now()
 	if w.outage.IsZero() {
 		w.outage = now
-		w.cfg.Log.Warn("the store does not answer; leases are trusted for a while, then reading stops until it does",
+		w.cfg.Log.Warn("the store does not answer; reading continues while the leases are valid, and then stops until the store answers",
 			"err", err)
 	}
 	w.failures++

@@ -138,7 +138,7 @@ func (r *Response) chunk() error {
 		return err
 	}
 	if r.excess -= r.left; r.excess > maxExcess {
-		return malformed("far more between its chunks than in them")
+		return malformed("the lines between the chunks are far longer than the chunks")
 	}
 	if r.left > 0 {
 		return nil

@@ -94,7 +94,7 @@ func Back(
 				r.Notes,
 				fmt.Sprintf(
 					"%s: it has a single hash key, and the KCL refuses such a range: the lease "+
-						"has none",
+						"has no hash range",
 					shardID,
 				),
 			)

@@ -158,7 +158,7 @@ shardId-000000000007: the shard has left the stream before it was read to its en
 				s.Shards[0].Range = shard.HashRange{Start: shard.MaxHashKey, End: shard.MaxHashKey}
 			}, want: `
 5 TRIM_HORIZON new
-shardId-000000000005: it has a single hash key, and the KCL refuses such a range: the lease has none
+shardId-000000000005: it has a single hash key, and the KCL refuses such a range: the lease has no hash range
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -208,7 +208,7 @@ func (r *Runner) Close(mode byte, most int) (beyond string) {
 	return beyond
 }
 
-var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
+var errNotAllDone = errors.New("weir: the lease was requested back before all earlier records were done")
 
 // Save calls saved, which waits until the position p after a record of the call is saved. That
 // happens only when everything before p is done. The call therefore releases its slot during that

@@ -152,7 +152,7 @@ func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (ma
 		}
 	}
 	if _, known := n.streams[of.Stream][of.Shard]; !known {
-		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
+		return nil, fmt.Errorf("weir: the lease of %s no longer exists", of)
 	}
 	return n.streams[of.Stream], nil
 }
@@ -204,7 +204,7 @@ func (n *Lineage) Probe(ctx context.Context) error {
 	}
 	defer func() { n.busy <- struct{}{} }()
 	if err := n.look(ctx); err != nil {
-		return fmt.Errorf("weir: asking the store which leases there are, without which no shard can be begun at the sink's position: %w", err)
+		return fmt.Errorf("weir: reading the leases from the store, which is needed before a shard can begin at the sink's position: %w", err)
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ import (
 // The reserve is additional room for one page of any size. A page that is larger than the maximum
 // of a share needs the reserve. One share at a time has the reserve, from before the read until the
 // page is returned. Shares wait for it in order. Every page is therefore read after all pages that
-// were requested earlier, and the budget is exceeded by at most one page.
+// were requested earlier, and the budget is exceeded by at most one page,
+// unless a share keeps the reserve for longer than OverKept.
 //
 // If a share keeps the reserve for longer than OverKept, its handler is slow or hangs. Then the
 // next share in line also gets the reserve, and further shares follow. All of them together may use

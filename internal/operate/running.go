@@ -12,7 +12,7 @@ import (
 var ErrPausedEnough = errors.New("the maximum number of streams is paused already: pause the whole application instead")
 
 // ErrWorkerEnded is returned if a worker ended before it could be drained.
-var ErrWorkerEnded = errors.New("the worker ended meanwhile: there is nothing to drain")
+var ErrWorkerEnded = errors.New("the worker has ended, so there is nothing to drain")
 
 // SetPause pauses a stream, or ends its pause if on is false. If stream is "", this applies to the
 // whole application. It returns false if the view seen already shows that state. It returns

@@ -141,9 +141,9 @@ const (
 )
 
 var (
-	errAhead = errors.New("more has been read than handled")
+	errAhead = errors.New("the handler has not finished the records that were read")
 	// errSlow is the error of an answer that is abandoned because its handler is too slow.
-	errSlow = errors.New("the handler does not take what was read")
+	errSlow = errors.New("the handler is too slow for the answer")
 )
 
 // NewFeed returns a feed that begins to read with the first call of Next. poll configures the feed,

@@ -10,7 +10,7 @@ import (
 
 // ErrNext is returned by [Puller.Hand] when the function asks for the next batch. The function
 // marks the records of the previous batch as done itself, possibly later.
-var ErrNext = errors.New("weir: the next batch is asked for")
+var ErrNext = errors.New("weir: the next batch is requested")
 
 // EndedError is returned when the function has returned although the term continues.
 type EndedError struct{ Err error }

@@ -40,7 +40,7 @@ func (r *Run) List(ctx context.Context, name string, start shardrun.Position) (g
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	r.standing.listed(name, err, time.Now())
 	if errors.Is(err, streams.ErrNoStream) {
-		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+		err = streams.Also("stream "+name+": ", err, group.ErrNoStream)
 	}
 	return group.Listing(listing), err
 }

@@ -169,7 +169,7 @@ func (r *Run) joinGroup(ctx context.Context) error {
 		}
 		return stop.Err
 	case errors.Is(errOfGroup, group.ErrNoStream):
-		return fmt.Errorf("%w: %w", ErrStreamNotFound, errOfGroup)
+		return streams.Also("weir: ", errOfGroup, ErrStreamNotFound)
 	}
 	return errOfGroup
 }
@@ -196,7 +196,7 @@ func (r *Run) logAbilities() {
 }
 
 func (r *Run) switched(streamARN string, to codec.Format, why error) {
-	r.shared.Log.Info("reading a stream in another format from now on", "arn", streamARN, "format", to.String(), "why", why)
+	r.shared.Log.Info("reads of a stream use another request format from now on", "arn", streamARN, "format", to.String(), "why", why)
 }
 
 func (r *Run) silent(endpoint string, times int) {

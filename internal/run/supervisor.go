@@ -157,7 +157,7 @@ func (s *supervisor) giveUp(l *shardrun.Loop, e event.Stalled) {
 
 // abandon releases the lease of a shard without waiting for its handler.
 func (s *supervisor) abandon(l *shardrun.Loop, e event.Stalled) {
-	l.Log().Error("a handler still runs although its context has ended; its lease is released without waiting for it, and only the epoch fences its writes",
+	l.Log().Error("a handler still runs although its context has ended; its lease is released anyway, and another worker may handle the same records meanwhile",
 		"since", e.Since)
 	l.Term().Abandon()
 	// Otherwise the next owner's subscription would have to replace this one.
@@ -193,7 +193,7 @@ func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
 	sum, log := supervise.Summarize(changes), s.run.shared.Log
 	for _, c := range sum.Named {
 		if c.Err != nil {
-			log.Warn("reading a shard fails repeatedly; weir keeps trying", "stream", c.Key.Stream, "shard", c.Key.Shard,
+			log.Warn("reading a shard fails repeatedly; weir retries", "stream", c.Key.Stream, "shard", c.Key.Shard,
 				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
 		} else {
 			log.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
@@ -201,7 +201,7 @@ func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			log.Warn("reading other shards of the stream fails too; weir keeps trying", "stream", m.Stream, "shards", m.Shards)
+			log.Warn("reading other shards of the stream fails too; weir retries", "stream", m.Stream, "shards", m.Shards)
 		} else {
 			log.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
 		}
@@ -235,7 +235,7 @@ func (s *supervisor) probe(n int) {
 	}
 	switch before, after := r.standing.probed(err); {
 	case before == nil && after != nil:
-		r.shared.Log.Error("this worker cannot read from any stream; it requests no further shards until it can", "err", after)
+		r.shared.Log.Error("this worker cannot read from any stream; it takes no further shards until a read succeeds", "err", after)
 	case before != nil && after == nil:
 		r.shared.Log.Info("this worker can read again")
 	}

@@ -146,7 +146,7 @@ type stateKey struct{}
 // FellBack returns a function that logs that an endpoint is called through net/http from now on.
 func FellBack(to *slog.Logger) func(host string, why error) {
 	return func(host string, why error) {
-		to.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
+		to.Warn("weir could not parse an answer of the service; net/http makes all further calls to this endpoint, which needs more CPU time",
 			"endpoint", host, "err", why)
 	}
 }

@@ -29,7 +29,7 @@ func (l filter) Decide(r *source.Record) batch.Decision {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {
 	case err != nil:
-		l.in.Run.LogPanic(l.Repeated(), "the filter panicked on a record; the record counts as a failure of the handler, or is delivered if the shard is pulled", err)
+		l.in.Run.LogPanic(l.Repeated(), "the filter panicked on a record; the record counts as failed, or is delivered if a function pulls the shard", err)
 		r.Failed = !l.in.Pulls
 		return batch.Pass
 	case isJSON && matches:

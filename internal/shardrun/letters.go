@@ -172,9 +172,9 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 		return
 	}
 	d.Held = v.Do
-	why := "this worker has handled nothing else since it first failed"
+	why := "this worker has handled no other record since the record first failed"
 	if v.Do == failure.WaitForRoom {
-		why = "that would be too many a minute"
+		why = "that would exceed the limit per minute"
 	}
 	l := d.loop
 	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
@@ -189,7 +189,7 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 // lettersFailed reports that letters could not be stored.
 func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l := d.loop
-	l.Repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
+	l.Repeated().Error("dead letters could not be stored; weir retries, and the shard waits",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(supervise.Retrying, attempt, err)
 	d.failsHere(true)

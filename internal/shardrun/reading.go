@@ -251,7 +251,7 @@ func (l *Loop) Expired(e source.Expiry) {
 	if e.Err != nil {
 		args = append(args, "err", e.Err)
 	}
-	l.Log().Error("records expired before they were handled, or may have; Options.Expired decides what happens next", args...)
+	l.Log().Error("records have expired, or may have expired, before they were handled; Options.Expired decides where reading continues", args...)
 	l.emitExpired(e)
 }
 

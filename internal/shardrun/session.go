@@ -120,7 +120,7 @@ func (l opening) open() next {
 			l.enter(supervise.Retrying, attempt, err)
 		}
 		l.in.Counters.HandlerFailures.Add(1)
-		failingAt(l.Loop, l.term.At()).tellFailure(l.Loop, "could not open a shard's handler; weir will retry",
+		failingAt(l.Loop, l.term.At()).tellFailure(l.Loop, "could not open a shard's handler; weir retries",
 			event.HandlerFailed{Err: err, Attempt: attempt, Next: pause})
 		if n := l.pause(pause); n.then != goOn {
 			return n

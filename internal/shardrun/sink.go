@@ -105,7 +105,7 @@ func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 		for i, m := range moves {
 			if did[i] {
 				moved = true
-				l.in.Log.Warn("the sink is behind in a shard that was read before; the shard is read again, and its descendants wait",
+				l.in.Log.Warn("the sink's position is before the checkpoint of the shard; the shard is read again from the sink's position, and its child shards wait",
 					"stream", m.Key.Stream, "shard", m.Key.Shard, "seq", m.Position)
 			}
 		}

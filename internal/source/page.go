@@ -43,7 +43,7 @@ type Page struct {
 
 // ErrEmpty is returned by a reader that does not wait. It means that all records that were read
 // have been delivered.
-var ErrEmpty = errors.New("nothing has been read that was not handled")
+var ErrEmpty = errors.New("all records that were read have been delivered")
 
 // Lender lends pages and takes them back.
 type Lender interface {

@@ -124,7 +124,7 @@ func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 		return Listing{Shards: all.shards}, all.starts, err
 	}
 	if !all.date.IsZero() && start.Time().After(all.date.Add(time.Second)) {
-		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
+		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock shows %s",
 			start, s.Name, all.date.UTC().Format(time.RFC3339))
 	}
 	// Return every shard, including closed ones. Only a read shows whether a closed shard ended

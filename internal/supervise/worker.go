@@ -28,10 +28,10 @@ const listPatience = time.Minute
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 	// One round of the beat loop waits for the store for at most half of the failover time.
 	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Heartbeat+times.Failover {
-		why = append(why, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
+		why = append(why, fmt.Errorf("no heartbeat for %v", stuck.Round(time.Second)))
 	}
 	for key, since := range w.Abandoned {
-		why = append(why, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(since).Round(time.Second)))
+		why = append(why, fmt.Errorf("the handler of %s has not returned for %v after its context ended", key, now.Sub(since).Round(time.Second)))
 	}
 	return why
 }
@@ -40,9 +40,9 @@ func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 func (w *Worker) Unready(now time.Time, times lease.Times) (why []error) {
 	switch silent := now.Sub(w.Answered); {
 	case !w.Stopping.IsZero():
-		why = append(why, errors.New("it stops"))
+		why = append(why, errors.New("the worker is stopping"))
 	case w.Answered.IsZero():
-		why = append(why, errors.New("it has not joined the application yet"))
+		why = append(why, errors.New("the worker has not joined the application yet"))
 	case silent > times.Failover:
 		why = append(why, fmt.Errorf("the store has not answered for %v", silent.Round(time.Second)))
 	}

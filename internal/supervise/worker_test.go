@@ -17,19 +17,19 @@ func TestWhatIsSaidOfAWorker(t *testing.T) {
 		w             Worker
 		dead, unready string
 	}{
-		"it was just made": {Worker{}, "", "it has not joined"},
+		"it was just made": {Worker{}, "", "the worker has not joined"},
 		"all is well":      {Worker{Looked: ago(time.Second), Answered: ago(time.Second)}, "", ""},
 		"a slow round":     {Worker{Looked: ago(8 * time.Second), Answered: ago(5 * time.Second)}, "", ""},
-		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no beat for 9s", "the store has not answered for 6s"},
-		"it stops":         {Worker{Looked: ago(time.Second), Stopping: ago(time.Second), Answered: ago(time.Hour)}, "", "it stops"},
-		"the loop ended":   {Worker{Stopping: ago(time.Second)}, "", "it stops"},
+		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no heartbeat for 9s", "the store has not answered for 6s"},
+		"it is stopping":   {Worker{Looked: ago(time.Second), Stopping: ago(time.Second), Answered: ago(time.Hour)}, "", "the worker is stopping"},
+		"the loop ended":   {Worker{Stopping: ago(time.Second)}, "", "the worker is stopping"},
 		"a stream cannot be listed": {
 			Worker{Looked: ago(0), Answered: ago(0), Unlisted: map[string]time.Time{"s": ago(time.Hour), "new": ago(time.Second)}}, "",
 			"the shards of stream s could not be listed for 1h0m0s",
 		},
 		"a handler hangs": {
 			Worker{Looked: ago(0), Answered: ago(0), Abandoned: map[lease.Key]time.Time{{Stream: "s", Shard: "1"}: ago(time.Minute)}},
-			"the handler of s/1 ignores since 1m0s", "",
+			"the handler of s/1 has not returned for 1m0s", "",
 		},
 	} {
 		for _, said := range []struct {

@@ -189,7 +189,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 			c.path, c.reason = UnderSDK, reason
 		}
 	} else {
-		c.reason = "Options.Path says so"
+		c.reason = "Options.Path selects another path"
 	}
 	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && c.path == UnderSDK {
 		c.path, c.reason = PlainSDK, fmt.Sprintf("it sets its own protocol (%T)", of.Protocol)
@@ -332,7 +332,7 @@ func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o ou
 	return again
 }
 
-var errTextData = errors.New("the answer has base64 text or JSON where CBOR was asked for")
+var errTextData = errors.New("the answer contains base64 text or JSON, but CBOR was requested")
 
 func (c *Caller) choiceFor(arn string) *formatChoice {
 	if choice, ok := c.choices.Load(arn); ok {

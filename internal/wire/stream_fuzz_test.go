@@ -158,7 +158,7 @@ func FuzzStream(f *testing.F) {
 // atABound reports whether a stream was rejected for a reason that only this package has; see
 // [FuzzFrames].
 func atABound(err error) bool {
-	return errors.Is(err, codec.ErrTooLarge) || strings.Contains(err.Error(), "headers that are cut short") || strings.Contains(err.Error(), "bytes of headers")
+	return errors.Is(err, codec.ErrTooLarge) || strings.Contains(err.Error(), "the headers are truncated") || strings.Contains(err.Error(), "bytes of headers")
 }
 
 // pieces limits the number of bytes per read. 0 means no limit.

@@ -73,7 +73,7 @@ func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	}
 	if p.resp == nil {
 		if err == nil {
-			err = errors.New("a middleware of the client answered SubscribeToShard by itself; choose the wire that leaves all to the SDK")
+			err = errors.New("a middleware of the client answered SubscribeToShard by itself; select the path PlainSDK")
 		}
 		return err
 	}

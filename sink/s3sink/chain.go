@@ -116,7 +116,7 @@ func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 	}
 	there, err := c.load(ctx, key)
 	if err == nil && there == nil {
-		err = fmt.Errorf("s3sink: the link %s is there and is not: was it removed?", key)
+		err = fmt.Errorf("s3sink: the link %s was found first, and then was not: was it removed?", key)
 	}
 	return there, err
 }

@@ -17,7 +17,7 @@ func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {
-		return fmt.Errorf("sqlsink: the table %s cannot be made, or is not one of positions: %w", s.table, err)
+		return fmt.Errorf("sqlsink: the table %s cannot be created, or is not a table of positions: %w", s.table, err)
 	}
 	return nil
 }

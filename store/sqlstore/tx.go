@@ -21,7 +21,7 @@ const patience = 30 * time.Second
 
 // errCollided is returned if two statements of a transaction saw different states. That is possible
 // on a server.
-var errCollided = errors.New("sqlstore: another transaction was faster")
+var errCollided = errors.New("sqlstore: another transaction changed the rows first")
 
 // checkAgain is the interval at which a Store reads the version of the tables again. If a program
 // of a later version has changed it, this program may have to stop.

@@ -361,7 +361,7 @@ func TestRunSaysThatAStreamDoesNotExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.Run(t.Context(), weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil }))
-		if !errors.Is(err, weir.ErrStreamNotFound) || !strings.Contains(fmt.Sprint(err), "nowhere") {
+		if text := fmt.Sprint(err); !errors.Is(err, weir.ErrStreamNotFound) || strings.Count(text, "does not exist") != 1 || !strings.Contains(text, "nowhere") {
 			t.Errorf("Run returned %v", err)
 		}
 	})

@@ -320,7 +320,7 @@ func (d *day) start() *process {
 				return context.Cause(ctx)
 			}
 			if rand.IntN(50) == 0 {
-				return errors.New("the database did not like it")
+				return errors.New("the database refused the write")
 			}
 			return d.sink.write(b)
 		})

@@ -80,7 +80,7 @@ func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err = c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { t.Error("it reads"); return nil }))
-		if err == nil || !strings.Contains(err.Error(), "of another stream") || !strings.Contains(err.Error(), foreign) {
+		if err == nil || !strings.Contains(err.Error(), "belongs to another stream") || !strings.Contains(err.Error(), foreign) {
 			t.Errorf("Run says %v", err)
 		}
 		if n := srv.Requests("SubscribeToShard"); n > 0 {

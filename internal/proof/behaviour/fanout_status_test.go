@@ -49,7 +49,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 			t.Errorf("at the tip in %d looks of 100", tip)
 		}
 		if n := srv.Requests("GetShardIterator"); n != 1 {
-			t.Errorf("%d iterators were asked for: it was probed whether the worker can read at all", n)
+			t.Errorf("%d iterators were requested: the worker probed other shards", n)
 		}
 		srv.Control("GetRecords", refuse("KMSDisabledException"))
 		time.Sleep(55 * time.Second)

@@ -216,7 +216,7 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		fillStream(srv, "b", 0, 100)
 		until(t, "a is handled", interval, func() bool { return p.count("old", "a") == 100 })
 		time.Sleep(4 * interval)
-		if n := log.count("streams wait: the leader is of an older version"); n != 1 {
+		if n := log.count("streams are not read yet, because the leader runs an older version"); n != 1 {
 			t.Errorf("the log has %d warnings about the stream that waits, want 1", n)
 		}
 		if err := old(); err != nil {
@@ -251,7 +251,7 @@ func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
 		srv.CreateStream("a", 2)
 		srv.CreateStream("b", 2)
 		store, p := memstore.New(), &programs{}
-		waits := "shards of a stream wait: workers of an older version"
+		waits := "shards of a stream may stay unassigned, because workers of an older version"
 		older := weir.Options{Worker: "old", Streams: []string{"b"}, Timing: weir.Timing{ListInterval: interval}}
 		old := start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
 		until(t, "b is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })

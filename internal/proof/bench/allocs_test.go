@@ -14,7 +14,7 @@ import (
 // causes more allocations. The test therefore uses the best of several rounds.
 func TestAllocationsPerRecord(t *testing.T) {
 	if raceDetector {
-		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")
+		t.Skip("allocations under the race detector prove nothing: sync.Pool drops some items at random")
 	}
 	const rounds = 3
 	c := readCase{"", true, 1000, 1024, 64, 24, 400, 0, 4} // until connections are open

@@ -27,7 +27,7 @@ type regression struct {
 // what the seeds guarantee.
 func TestRegressionSeeds(t *testing.T) {
 	if raced {
-		t.Skip("a Go program that looks for races has a scheduler that is random on purpose: nothing replays")
+		t.Skip("the race detector makes the Go scheduler random, so seeds do not replay")
 	}
 	b, err := os.ReadFile(regressionFile)
 	if err != nil {

@@ -65,7 +65,7 @@ func comesTo(t *testing.T, history string, seed uint64, p Profile, lasts time.Du
 
 func TestSeedsReplay(t *testing.T) {
 	if raced {
-		t.Skip("a Go program that looks for races has a scheduler that is random on purpose")
+		t.Skip("the race detector makes the Go scheduler random, so seeds do not replay")
 	}
 	seeds, lasts := 1, 30*time.Second
 	if longform.On() {

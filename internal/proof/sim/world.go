@@ -328,7 +328,7 @@ func (w *world) drive() {
 			return
 		}
 		if w.steps++; w.steps > mostSteps {
-			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
+			w.breaks("the simulation has not ended after %d steps", mostSteps)
 			continue
 		}
 		if late {

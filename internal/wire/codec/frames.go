@@ -189,7 +189,7 @@ func (f *Frame) parse(b []byte) error {
 	return nil
 }
 
-var errHeaders = fmt.Errorf("%w: headers that are cut short", ErrFrame)
+var errHeaders = fmt.Errorf("%w: the headers are truncated", ErrFrame)
 
 func (f *Frame) set(name, value []byte) {
 	switch string(name) {

@@ -14,8 +14,44 @@ const HelpColumns = 80
 
 // WrapHelp wraps the lines in the help of a command and its subcommands.
 func WrapHelp(root *cobra.Command, columns int) {
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(columns)))
+	for _, flags := range []string{".LocalFlags", ".InheritedFlags"} {
+		root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), flags+".FlagUsages",
+			"flagUsages "+flags+" "+strconv.Itoa(columns)))
+	}
 	EachCommand(root, func(cmd *cobra.Command) { cmd.Long = wrap(cmd.Long, columns) })
+}
+
+func init() { cobra.AddTemplateFunc("flagUsages", flagUsages) }
+
+// flagColumn is the column at which the texts of flags begin.
+const flagColumn = 30
+
+// flagUsages returns the help of flags. The names of flags are in the first columns, as in the help
+// of pflag. The text of a flag with a long name begins on the next line, so that one long name does
+// not make all texts narrow.
+func flagUsages(flags *pflag.FlagSet, columns int) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		one := pflag.NewFlagSet("", pflag.ContinueOnError)
+		one.SortFlags = false
+		one.AddFlag(f)
+		line := strings.TrimRight(one.FlagUsagesWrapped(0), "\n")
+		// pflag puts at least three spaces between the name with its value, and the text.
+		name, text, _ := strings.Cut(strings.TrimLeft(line, " "), "   ")
+		name = line[:len(line)-len(strings.TrimLeft(line, " "))] + name
+		indent := strings.Repeat(" ", flagColumn)
+		if width := utf8.RuneCountInString(name); width < flagColumn-1 {
+			name += indent[width:]
+		} else {
+			name += "\n" + indent
+		}
+		text = wrap(strings.TrimSpace(text), max(columns-flagColumn, flagColumn))
+		b.WriteString(name + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
+	})
+	return b.String()
 }
 
 func EachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
@@ -90,6 +126,21 @@ func helpCommand() *cobra.Command {
 			return of.Help()
 		},
 	}
+}
+
+// refuseHelp makes --help print nothing after a word that names no command. Without it, cobra would
+// print the help of the parent and succeed. unknown returns the error for that word, or nil.
+func refuseHelp(root *cobra.Command) (unknown func() error) {
+	var err error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 && cmd.HasAvailableSubCommands() {
+			err = noSuchCommand(cmd, words[0])
+			return
+		}
+		help(cmd, args)
+	})
+	return func() error { return err }
 }
 
 // find looks up the command that words name, one word for each level. It stops at the first word

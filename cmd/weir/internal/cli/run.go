@@ -44,6 +44,7 @@ func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) 
 	}
 	running := false
 	root := newRoot(t)
+	unknown := refuseHelp(root)
 	ctx, end := peers.WithWaits(ctx, t.Say)
 	defer end()
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
@@ -62,12 +63,14 @@ func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) 
 
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
+		err = unknown()
+	} else if !running {
+		err = misspelt(cmd, args, err)
+	}
+	if err == nil {
 		return ExitDone
 	}
 	var usage UsageError
-	if !running {
-		err = misspelt(cmd, args, err)
-	}
 	if !running || errors.As(err, &usage) {
 		t.Note("%s\nSee: %s --help", explain.OneLine(err.Error()), cmd.CommandPath())
 		return ExitUsage

@@ -86,7 +86,7 @@ func TestWrongWordsAboutLambdasForm(t *testing.T) {
 		{"add --exec or --lambda", []string{"--attempts=2", "--dead=s3://bucket"}},
 		{"--maximum-record-age-in-seconds or --max-age", []string{"--lambda=x", "--dead=s3://bucket"}},
 		{"--to and --lambda are two ways", []string{"--lambda=x", "--to=file:x"}},
-		{"a function says which records failed with --function-response-types", []string{"--lambda=x", "--exec-results"}},
+		{"a function reports failed records with --function-response-types", []string{"--lambda=x", "--exec-results"}},
 		{"--exec-credentials applies only to --exec", []string{"--lambda=x", "--exec-credentials"}},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append(consume, row.args...)...); !strings.Contains(said, row.want) {

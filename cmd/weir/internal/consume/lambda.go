@@ -19,27 +19,24 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-const aboutLambda = `--lambda COMMAND handles the records with functions that were written for AWS
-Lambda. It starts up to --lambda-processes of the command, which has to start a
-runtime client of Lambda (such as python -m awslambdaric app.handler), and gives
-them Lambda's events for records of Kinesis, over Lambda's Runtime API on
-127.0.0.1. Aggregates stay packed, as in Lambda, unless --aggregates says
-otherwise; then the eventID of an unpacked record ends in its number in the
-aggregate. A call that takes longer than --lambda-timeout has failed, and weir
-restarts its process. The output of a process goes to standard error, with the
-process's number in front, as far as --lambda-output allows. A process gets the
-worker's environment without AWS credentials and ` + cli.StoreVariable + `;
---pass-env adds single variables. The flags with the names of Lambda's
-parameters set weir's: --batch-size is --batch, --maximum-retry-attempts N is
---attempts N+1, --bisect-batch-on-function-error is --bisect,
---parallelization-factor is --parallel, --maximum-batching-window-in-seconds is
---batch-wait, --starting-position is --from, --filter-criteria is --filter. Two
-have no equivalent: --maximum-record-age-in-seconds gives up older records
-without a try (at once, for any --patience and --dead-per-minute), and with
---tumbling-window-in-seconds the function gets a state and has to return one.
-Records that are given up need --dead, where Lambda drops them. With
---parallelization-factor an event has records of one key. --invoke URL posts the
-same event to an emulator of Lambda instead, unsigned, and starts no process.`
+const aboutLambda = `--lambda COMMAND handles the records with a function that was written for AWS
+Lambda. weir starts up to --lambda-processes of the command, which must be a
+runtime client of Lambda (such as python -m awslambdaric app.handler), and sends
+them Lambda's events over Lambda's Runtime API on 127.0.0.1. Aggregates stay
+packed, as in Lambda, unless --aggregates is given. Then the eventID of an
+unpacked record ends in its number in the aggregate. If a call takes longer than
+--lambda-timeout, it has failed, and weir restarts the process. Standard error
+shows the output of each process after the number of the process. A process gets
+the worker's environment without AWS credentials and ` + cli.StoreVariable + `.
+--invoke URL sends the same events to an emulator of Lambda, unsigned, and
+starts no process.
+
+Lambda's own parameters are flags too, such as --batch-size. Unlike Lambda, weir
+needs --dead for records that it must not retry any longer. With
+--parallelization-factor, an event has the records of one key.
+--maximum-record-age-in-seconds dead-letters older records without a call, and
+at once, whatever --patience and --dead-per-minute are. With
+--tumbling-window-in-seconds the function gets a state and must return one.`
 
 // lambdaFlags contains the flags for running Lambda functions.
 type lambdaFlags struct {

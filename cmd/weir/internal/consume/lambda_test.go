@@ -206,7 +206,7 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --lambda-timeout=25h", "up to 24h"},
 		{"--lambda=x --function-response-types=Report", "ReportBatchItemFailures"},
 		{"--lambda=x --pass-env=A=B", "not the name of a variable"},
-		{"--lambda=x --batch=5 --batch-size=5", "two names of one thing"},
+		{"--lambda=x --batch=5 --batch-size=5", "two names of the same setting"},
 		{"--lambda=x --batch-size=0", "1 to 10000"},
 		{"--lambda=x --maximum-retry-attempts=3", "--maximum-retry-attempts needs a destination for dead letters"},
 		{"--lambda=x --maximum-retry-attempts=-2", "-1 to 9999"},
@@ -243,12 +243,12 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --filter-criteria={}", "no Filters"},
 		{"--lambda=x --filter-criteria=[]", "not Lambda's JSON"},
 		{`--lambda=x --filter-criteria={"Filters":[{"Pattern":""}]}`, "Filters[0]"},
-		{`--lambda=x --filter-criteria={"Filters":[{"Pattern":"{}"}]} --filter={}`, "two names of one thing"},
+		{`--lambda=x --filter-criteria={"Filters":[{"Pattern":"{}"}]} --filter={}`, "two names of the same setting"},
 		{"--lambda=x --maximum-batching-window-in-seconds=301", "0 to 300"},
 		{"--lambda=x --starting-position=FIRST", "TRIM_HORIZON"},
 		{"--lambda=x --starting-position=AT_TIMESTAMP", "go together"},
 		{"--lambda=x --starting-position=AT_TIMESTAMP --starting-position-timestamp=noon", "seconds since 1970"},
-		{"--lambda=x --starting-position=LATEST --from=oldest", "two names of one thing"},
+		{"--lambda=x --starting-position=LATEST --from=oldest", "two names of the same setting"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, strings.Fields(consume+c.args)...); !strings.Contains(said, c.says) {
 			t.Errorf("%s: %s", c.args, said)

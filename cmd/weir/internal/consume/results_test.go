@@ -99,8 +99,8 @@ func TestWrongExecResults(t *testing.T) {
 		args []string
 	}{
 		{"--exec-results applies only to --exec: add it", consume},
-		{"the command gets JSON, to know each record's id: leave --output out", append(consume, "--exec=cat", "-o=text")},
-		{"the command gets JSON, to know each record's id: leave --input out", []string{"dead", "retry", "--dead=file:x", "--all", "--exec=cat", "--exec-results", "--input=text"}},
+		{"the command gets JSON, because it needs the id of each record: leave out --output", append(consume, "--exec=cat", "-o=text")},
+		{"the command gets JSON, because it needs the id of each record: leave out --input", []string{"dead", "retry", "--dead=file:x", "--all", "--exec=cat", "--exec-results", "--input=text"}},
 		{"--exec-results applies only to --exec: add it", []string{"dead", "retry", "--dead=file:x", "--all", "--to-stream=s", "--exec-results"}},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, c.args...); !strings.Contains(said, c.want) {

@@ -76,7 +76,7 @@ func (r row) check(cmd *cobra.Command) error {
 		}
 	}
 	if r.is != "" && cmd.Flags().Changed(r.is) {
-		return cli.Usagef("--%s and --%s are two names of one thing: give one of them",
+		return cli.Usagef("--%s and --%s are two names of the same setting: give one of them",
 			r.name, r.is)
 	}
 	if r.then == nil {
@@ -130,7 +130,7 @@ func callsOfRetries(s string) (int, error) {
 func parseSuspect(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err == nil && n == 0 {
-		err = errors.New("0 stands for the default")
+		err = errors.New("0 means the default")
 	}
 	return n, err
 }

@@ -20,7 +20,7 @@ import (
 // table returns the flags of consume. It is called to register the flags. It is called again after
 // they are parsed, because rules contain the values of flags.
 func (o *options) table(cmd *cobra.Command) []row {
-	s, g, l, m := &o.settings, &o.settings.OnFailure, &o.lambda, &o.metrics
+	s, g, l := &o.settings, &o.settings.OnFailure, &o.lambda
 	const noWindow = "FLAG cannot be combined with --tumbling-window-in-seconds: a window " +
 		"needs all of its records, so none is dead-lettered, and a failed call is repeated " +
 		"until it succeeds"
@@ -43,7 +43,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 	)
 	tooLong := fmt.Sprintf("FLAG %v is too long: use up to 24h", l.timeout)
 	const lambdasDead = "FLAG needs a destination for dead letters: add --dead file:PATH"
-	return []row{
+	return append([]row{
 		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
@@ -56,7 +56,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"settings of its URL"},
 		{
 			name: "create-stream", to: &o.new,
-			text: "make the stream if it does not exist, with `N` shards or on-demand; \"weir " +
+			text: "create the stream if it does not exist, with `N` shards or on-demand; \"weir " +
 				"stream create\" has more settings",
 			complete: words{"on-demand\tthe service decides", "1", "4"},
 			then:     func() error { return awsconf.CheckNewStreams(o.streams...) },
@@ -70,8 +70,10 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"15m\tthe last quarter of an hour",
 			},
 		},
-		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +
-			"(default: host and process)"},
+		{
+			name: "worker", to: &o.worker,
+			text: "name of this worker in logs and listings (default: host and process)",
+		},
 		{name: "fan-out", to: o.fanOut.Register},
 		{
 			name: "filter",
@@ -133,12 +135,15 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "object-size",
 			to:   parsed(&o.to.size, cli.ParseSize, 1, 1<<30, "1 byte to 1GiB, such as 16MiB"),
-			text: "the size of data before compression at which an object of --to s3:// is " +
-				"finished (default 16MiB)",
+			text: "the size of the data, before compression, at which an object of --to s3:// is " +
+				"written (default 16MiB)",
 			rules: []rule{objects},
 		},
-		{name: "object-age", to: &o.to.age, rules: []rule{objects}, text: "end an object of " +
-			"--to s3:// so long after its first record, 1s to 24h (default 1m)"},
+		{
+			name: "object-age", to: &o.to.age, rules: []rule{objects},
+			text: "how long after its first record an object of --to s3:// is written, 1s to 24h " +
+				"(default 1m)",
+		},
 
 		// Functions of AWS Lambda.
 		{name: "lambda", to: &l.command, text: "shell `COMMAND` that runs a function of AWS " +
@@ -146,7 +151,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "invoke", to: &l.invoke,
 			text: "`URL` of an emulator of AWS Lambda, whose function handles each batch; " +
-				"without a path the function is called as --app",
+				"without a path, the name of the function is --app",
 			rules: []rule{
 				{l.command == "", "--lambda and --invoke are two ways to reach a function: " +
 					"give one of them"},
@@ -161,15 +166,15 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "lambda-timeout", to: &l.timeout,
-			text: "how long one call of a function may take, and its start, up to 24h (default " +
-				"1m)",
+			text: "how long a call of the function may take, and the start of its process, up to " +
+				"24h (default 1m)",
 			rules: []rule{function, {l.timeout <= 24*time.Hour, tooLong}},
 		},
 		{
 			name: "lambda-memory",
 			to:   parsed(&l.memory, cli.ParseSize, 16<<20, 1<<40, "16MiB to 1024GiB"),
-			text: "memory limit, such as 512MiB, for a process of --lambda and its children; a " +
-				"process above it is killed and restarted; at least 16MiB, Linux only " +
+			text: "memory limit for a process of --lambda and its children, such as 512MiB, from " +
+				"16MiB, on Linux only; a process above the limit is killed and restarted " +
 				"(default: no limit)",
 			rules: []rule{
 				function, process,
@@ -180,9 +185,9 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "lambda-output",
 			to:   parsed(&l.output, parseOutputRate, 0, 1<<30, "1KiB to 1GiB, or 0 for no bound"),
-			text: "how many bytes per second of the output of each process of --lambda are " +
-				"passed on, with bursts of ten times as many; the rest is dropped; 0 is no " +
-				"limit (default 256KiB)",
+			text: "limit in bytes per second for the output of each process of --lambda, with " +
+				"bursts of ten times as many; the rest is dropped; 0 is no limit (default " +
+				"256KiB)",
 			rules: []rule{function, process},
 		},
 		{
@@ -193,15 +198,15 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "function-response-types", to: &l.respond,
-			text: "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which " +
-				"records failed",
+			text: "`TYPE` of a function's answer: with ReportBatchItemFailures, the function " +
+				"reports which records failed",
 			rules: []rule{function}, then: l.checkRespond,
 		},
 		{
 			name: "maximum-record-age-in-seconds",
 			to:   parsed(&l.age, parseRecordAge, -1, 604_800, "60 to 604800, or -1 for no limit"),
-			text: "give records that are older up without a try, 60 to 604800; -1 is no limit " +
-				"(default -1). --max-age gives up only what has failed",
+			text: "dead-letter older records without calling the function, 60 to 604800; -1 is " +
+				"no limit (default -1). --max-age dead-letters only records that failed",
 			rules: []rule{
 				function, {l.window == 0 || l.age < 0, noWindow},
 				{l.age < 0 || g.MaxAge == 0, "FLAG dead-letters all older records, and " +
@@ -211,20 +216,20 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "tumbling-window-in-seconds", to: number(&l.window, 0, 900),
-			text: "give the function the records in windows of the time at which they arrived, " +
-				"with a state from answer to answer, 1 to 900; 0 is without (default 0)",
+			text: "call the function with windows of this length, by arrival time, and pass its " +
+				"state from call to call, 1 to 900; 0 is no windows (default 0)",
 			rules: []rule{function},
 		},
 		{
 			name: "batch-size", is: "batch", to: number(&s.Batching.MaxRecords, 1, 10_000),
-			text:  "--batch for --lambda, by Lambda's name (default 100)",
+			text:  "Lambda's name for --batch (default 100)",
 			rules: []rule{function},
 		},
 		{
 			name: "maximum-retry-attempts", is: "attempts",
 			to: parsed(&g.MaxAttempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
-			text: "calls after the first that failed, until records are given up; -1 is no " +
-				"limit (default -1)",
+			text: "retries of a failed call until its records are dead-lettered, one less than " +
+				"--attempts; -1 is no limit (default -1)",
 			rules: []rule{
 				function, {l.window == 0 || g.MaxAttempts == 0, noWindow},
 				{g.MaxAttempts == 0 || dead.met, lambdasDead},
@@ -233,17 +238,17 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "parallelization-factor", is: "parallel",
 			to:    number(&s.Concurrency.Keys, 1, 10_000),
-			text:  "--parallel for --lambda, by Lambda's name (default 1)",
+			text:  "Lambda's name for --parallel (default 1)",
 			rules: []rule{function, inOrder},
 		},
 		{
 			name: "bisect-batch-on-function-error", is: "bisect", to: &g.Bisect,
-			text:  "Lambda's name for --bisect; only with --lambda",
+			text:  "Lambda's name for --bisect",
 			rules: []rule{function, halves, {!g.Bisect || dead.met, lambdasDead}},
 		},
 		{
 			name: "maximum-batching-window-in-seconds", is: "batch-wait", to: &l.wait,
-			text: "Lambda's name for --batch-wait, `N` from 0 to 300; only with --lambda",
+			text: "Lambda's name for --batch-wait, `N` from 0 to 300",
 			rules: []rule{
 				function,
 				{0 <= l.wait && l.wait <= 300, fmt.Sprintf("FLAG %d: want 0 to 300", l.wait)},
@@ -252,8 +257,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "starting-position", is: "from", to: &l.position,
-			text: "Lambda's name for --from: TRIM_HORIZON, LATEST or AT_TIMESTAMP; only with " +
-				"--lambda",
+			text:     "Lambda's name for --from: TRIM_HORIZON, LATEST or AT_TIMESTAMP",
 			complete: words{"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}, rules: []rule{function},
 			then: func() (err error) { o.from, err = l.from(); return err },
 		},
@@ -265,7 +269,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "filter-criteria", is: "filter", to: &l.criteria,
-			text: "Lambda's `JSON` for --filter; only with --lambda: " +
+			text: "Lambda's name for --filter, in its `JSON`: " +
 				"{\"Filters\":[{\"Pattern\":\"…\"}]}",
 			rules: []rule{function},
 			then: func() (err error) {
@@ -288,15 +292,20 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"never)",
 			rules: []rule{dead, whole},
 		},
-		{name: "max-age", to: &g.MaxAge, rules: []rule{dead, whole}, text: "give a batch up " +
-			"that is failed at when it is older, from 1s (default: never)"},
-		{name: "bisect", to: &g.Bisect, rules: []rule{dead, halves}, text: "find the record " +
-			"that fails: pass a failed batch again in halves, and dead-letter single records " +
-			"only"},
+		{
+			name: "max-age", to: &g.MaxAge, rules: []rule{dead, whole},
+			text: "dead-letter the records of a failed batch that are older than this, from 1s " +
+				"(default: never)",
+		},
+		{
+			name: "bisect", to: &g.Bisect, rules: []rule{dead, halves},
+			text: "find the record that fails: handle a failed batch again in halves, and " +
+				"dead-letter only single records",
+		},
 		{
 			name: "patience", to: &cli.Span{To: &g.OutageGrace, Zero: true},
-			text: "how long to wait before dead-lettering if no other record is handled " +
-				"either, because the cause may be an outage; 0 does not wait (default 2m)",
+			text: "how long to wait before dead-lettering if no other record is handled either, " +
+				"because the cause may be an outage; 0 does not wait (default 2m)",
 			rules: []rule{dead},
 		},
 		{
@@ -318,20 +327,24 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 
 		// Settings of package weir. The texts contain their defaults.
-		{name: "batch", to: number(&s.Batching.MaxRecords, 1, 10_000), text: "the maximum number of records " +
-			"in a batch, 1 to 10000 (default 10000)"},
+		{
+			name: "batch", to: number(&s.Batching.MaxRecords, 1, 10_000),
+			text: "the maximum number of records in a batch, 1 to 10000 (default 10000)",
+		},
 		{
 			name: "batch-bytes", to: parsed(&s.Batching.MaxBytes, cli.ParseSize, 0, 1<<30, "0 to 1GiB"),
-			text: "the maximum size of the data in a batch, such as 4MiB; a larger record is " +
-				"its own batch, and 0 is no limit (default 0)",
+			text: "the maximum size of the data in a batch, such as 4MiB; a larger record is its " +
+				"own batch, and 0 is no limit (default 0)",
 		},
-		{name: "batch-wait", to: &cli.Span{To: &s.Batching.MaxWait, Zero: true}, text: "how long a " +
-			"batch that is not full waits for more records, up to 5m; 0 hands over what there " +
-			"is (default 0)"},
+		{
+			name: "batch-wait", to: &cli.Span{To: &s.Batching.MaxWait, Zero: true},
+			text: "how long an incomplete batch waits for more records, up to 5m; 0 does not " +
+				"wait (default 0)",
+		},
 		{
 			name: "parallel", to: number(&s.Concurrency.Keys, 1, 10_000),
-			text: "how many partition keys of a shard are handled at a time, each in its " +
-				"order, 1 to 10000 (default 1: one batch of a shard after the other)",
+			text: "how many partition keys of a shard are handled at a time, each in its order, " +
+				"1 to 10000 (default 1: one batch of a shard after the other)",
 			rules: []rule{
 				inOrder,
 				{s.Concurrency.Keys < 2 || !o.to.inBucket(), "FLAG cannot be combined with --to " +
@@ -341,8 +354,8 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "max-memory",
 			to:   parsed(&s.MaxMemory, cli.ParseSize, 16<<20, 1<<40, "16MiB to 1024GiB"),
-			text: "bytes of records that may wait to be handled, of all shards together, such " +
-				"as 512MiB; from 16MiB (default 128MiB)",
+			text: "memory for records that wait to be handled, for all shards together, such as " +
+				"512MiB; from 16MiB (default 128MiB)",
 		},
 		{
 			name: "max-leases",
@@ -379,103 +392,76 @@ func (o *options) table(cmd *cobra.Command) []row {
 				cli.Word("oldest", weir.OldestExpired, "at the oldest record in the stream"),
 				cli.Word("latest", weir.LatestExpired, "with records that arrive from then on"),
 			),
-			text: "where to continue if the service refuses a shard's checkpoint because its " +
-				"records have left the stream: fail does not continue and reports it",
+			text: "where to continue if a shard's checkpoint has left the stream: fail stops " +
+				"reading the shard and reports it; oldest and latest continue there",
 		},
 		{
 			name: "suspect-after",
 			to:   parsed(&s.OnFailure.SuspectAfter, parseSuspect, -1, 1000, "1 to 1000, or -1 for never"),
-			text: "how many workers have to die one after the other at one checkpoint until " +
-				"records there are handled one at a time, 1 to 1000; -1 is never (default 2)",
+			text: "how many workers must die one after the other at one checkpoint before its " +
+				"records are handled one at a time, 1 to 1000; -1 is never (default 2)",
 		},
-		{name: "idle-interval", to: &s.Polling.IdleInterval, text: "pause between two reads of a shard " +
-			"that has nothing new, 200ms to 1m (default 1s)"},
-		{name: "retry-min", to: &s.Retry.MinBackoff, text: "first pause before a batch that failed is " +
-			"handled again; it doubles (default 100ms)"},
-		{name: "retry-max", to: &s.Retry.MaxBackoff, text: "longest pause before a batch that failed " +
-			"is handled again (default 30s)"},
-		{name: "beat-interval", to: &s.Timing.HeartbeatInterval, text: "how often this worker says that it " +
-			"lives and saves its progress, 100ms to 1m (default 1s)"},
-		{name: "failover-after", to: &s.Timing.FailoverAfter, text: "how long a worker may be silent " +
-			"before its shards go to others; 3 beat intervals to 1h, the same for all workers " +
-			"(default 5s)"},
-		{name: "handoff-timeout", to: &s.Timing.HandoffTimeout, text: "how long a batch may take to " +
-			"finish when its shard moves to another worker (default 30s)"},
-		{name: "stop-timeout", to: &s.Timing.StopTimeout, text: "how long batches may take to finish " +
-			"when the worker is ended (default 30s)"},
+		{
+			name: "idle-interval", to: &s.Polling.IdleInterval,
+			text: "pause between two reads of a shard without new records, 200ms to 1m (default " +
+				"1s)",
+		},
+		{
+			name: "retry-min", to: &s.Retry.MinBackoff,
+			text: "the first pause before a failed batch is handled again; each further pause is " +
+				"twice as long (default 100ms)",
+		},
+		{
+			name: "retry-max", to: &s.Retry.MaxBackoff,
+			text: "the longest pause before a failed batch is handled again (default 30s)",
+		},
+		{
+			name: "beat-interval", to: &s.Timing.HeartbeatInterval,
+			text: "how often this worker says that it lives and saves its progress, 100ms to 1m " +
+				"(default 1s)",
+		},
+		{
+			name: "failover-after", to: &s.Timing.FailoverAfter,
+			text: "how long a worker may be silent before its shards go to others; 3 beat " +
+				"intervals to 1h, the same for all workers (default 5s)",
+		},
+		{
+			name: "handoff-timeout", to: &s.Timing.HandoffTimeout,
+			text: "how long a batch may take to finish when its shard moves to another worker " +
+				"(default 30s)",
+		},
+		{
+			name: "stop-timeout", to: &s.Timing.StopTimeout,
+			text: "how long batches may take to finish when the worker stops (default 30s)",
+		},
 		{name: "stall-after", to: &s.Timing.StallAfter, text: "how long reading a shard may fail " +
 			"before another worker tries, 30s to 24h (default 2m)"},
 		{name: "list-interval", to: &s.Timing.ListInterval, text: "how often the shards of each " +
 			"stream are listed although nothing hints at a change, 1s to 1h (default 1m)"},
 		{
 			name: "handler-timeout", to: &cli.Span{To: &s.Timing.HandlerTimeout, Zero: true},
-			text: "how long a batch may take before its shard goes to another worker, from 1s; " +
-				"0 is no limit (default 0)",
+			text: "how long a batch may take before its shard goes to another worker, from 1s; 0 " +
+				"is no limit (default 0)",
 		},
-		{name: "no-history", to: &s.NoHistory, text: "do not write the history of this " +
-			"worker's shards to the store (one write per minute, which \"weir dashboard\" " +
-			"shows for 3 hours)"},
-		{name: "remove-fan-out", to: &s.RemoveFanOut, text: "let the last worker that stops " +
-			"remove the consumer of --fan-out, so that it costs nothing while no worker runs; " +
-			"a consumer given by its ARN stays"},
+		{
+			name: "no-history", to: &s.NoHistory,
+			text: "do not store the history of this worker's shards, which \"weir dashboard\" " +
+				"shows for 3 hours (one write per minute)",
+		},
+		{
+			name: "remove-fan-out", to: &s.RemoveFanOut,
+			text: "deregister the consumer of --fan-out when the last worker stops, so that it " +
+				"costs nothing while no worker runs; a consumer given by its ARN stays",
+		},
 
-		// Logs, health checks and metrics of the worker.
-		{name: "verbose", short: "v", to: &o.verbose, text: "also log each shard that is taken " +
-			"or given back"},
-		{
-			name: "log", to: &o.log,
-			text: "format of the log on standard error: text or json, one event per line",
-			complete: words{
-				"text\tname=value, for people and grep",
-				"json\tan object a line, from the first word on",
-			},
-		},
-		{
-			name: "health", to: &o.health,
-			text: "serve /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine " +
-				"or 0.0.0.0:8080 for all",
-			then: listensOn("--health", &o.health),
-		},
-		{
-			name: "metrics", to: &m.addr,
-			text: "serve /metrics for Prometheus on `ADDR`, such as 9090 for this machine or " +
-				"0.0.0.0:9090 for all; may be the address of --health",
-			then: listensOn("--metrics", &m.addr),
-		},
-		{
-			name: "metrics-by-shard", to: &m.shards,
-			text: "report each shard: as a label of lag and state with --metrics, as its own " +
-				"line with --metrics-emf; =false reports the worker's worst shard, and a line " +
-				"per stream",
-			rules: []rule{
-				{m.addr != "" || m.emf.to != "", "FLAG applies only to --metrics and " +
-					"--metrics-emf: add --metrics ADDR or --metrics-emf stderr"},
-			},
-		},
-		{
-			name: "metrics-emf", to: &m.emf.to,
-			text: "write metrics for CloudWatch Logs, one line per minute and shard, with the " +
-				"KCL's names: `WHERE` is stderr, or file:PATH for the CloudWatch agent",
-			complete: words{
-				"stderr\tfor log drivers of containers that send it to CloudWatch Logs",
-				"file:\ta file that is appended to",
-			},
-			rules: []rule{
-				{m.emf.valid(), fmt.Sprintf("FLAG %q: want stderr, or file:PATH", m.emf.to)},
-			},
-		},
-		{
-			name: "metrics-namespace", to: &m.emf.namespace,
-			text: "with --metrics-emf: the CloudWatch namespace `NAME` (default: --app)",
-			rules: []rule{
-				{m.emf.to != "", "FLAG applies only to --metrics-emf: add --metrics-emf stderr"},
-			},
-		},
 		{
 			name: "endpoint", to: func(cmd *cobra.Command) { o.aws.Register(cmd, true) },
 		},
 		{name: "role", to: o.aws.Role.Register},
-		{name: "wait", to: &o.aws.Wait, text: "wait for the service and the store without a " +
-			"time limit, instead of ending after --connect-timeout"},
-	}
+		{
+			name: "wait", to: &o.aws.Wait,
+			text: "wait without a time limit for the service and the store, instead of ending " +
+				"after --connect-timeout",
+		},
+	}, o.reports()...)
 }

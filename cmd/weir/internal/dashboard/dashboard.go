@@ -112,7 +112,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return fmt.Errorf("%w; with --no-kinesis the page shows what the store knows", err)
+			return fmt.Errorf("%w; with --no-kinesis the page shows only the content of the store", err)
 		}
 		options.Kinesis, options.Lags = client, shardlag.Asker(client)
 	}

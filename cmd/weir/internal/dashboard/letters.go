@@ -39,9 +39,9 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	case p.exec != "" && !writes:
 		return cli.Usagef("--retry-exec needs a page that may change things: add --allow-writes")
 	case p.exec != "" && p.dead == "":
-		return cli.Usagef("--retry-exec handles letters again: say with --dead where they are")
+		return cli.Usagef("--retry-exec handles dead letters again: add --dead with the place where they are")
 	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
-		return cli.Usagef("--input and --exec-credentials are for --retry-exec, which is not given")
+		return cli.Usagef("--input and --exec-credentials apply only to --retry-exec: add it")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.F
 	case p.exec == "":
 	case letters.Unmarked:
 		_ = letters.Close() // nothing was written
-		return nil, cli.Usagef("letters in a stream cannot be handled again by the page: a stream keeps no marks, so each would be handled again each time; leave out --retry-exec, and use \"weir dead retry\"")
+		return nil, cli.Usagef("the page cannot handle dead letters in a stream again: a stream stores no states, so each dead letter would be handled again every time; leave out --retry-exec, and use \"weir dead retry\"")
 	default:
 		to := shellexec.Handler{Terminal: t, Command: p.exec, Format: p.records, Credentials: p.credentials}
 		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.Letter(ctx, &i) }

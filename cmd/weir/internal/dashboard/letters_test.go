@@ -74,12 +74,12 @@ func TestDashboardRefusesLettersThatItCannotHandle(t *testing.T) {
 	store, dead := "--store=sqlite:"+filepath.Join(dir, "leases.db"), "--dead=file:"+filepath.Join(dir, "dead.ndjson")
 	clitest.MustRun(t, "", "store", "create", store)
 	for want, args := range map[string][]string{
-		"add --allow-writes":                 {dead, "--retry-exec=cat"},
-		"say with --dead where they are":     {"--allow-writes", "--retry-exec=cat"},
-		"are for --retry-exec":               {dead, "--input=json"},
-		"a queue cannot be listed":           {"--dead=sqs:http://127.0.0.1:1/q"},
-		"--dead":                             {"--dead=nowhere"},
-		"a stream keeps no marks, so each w": {"--dead=kinesis:s", endpoint, "--allow-writes", "--retry-exec=cat"},
+		"add --allow-writes":                       {dead, "--retry-exec=cat"},
+		"add --dead with the place where they are": {"--allow-writes", "--retry-exec=cat"},
+		"apply only to --retry-exec":               {dead, "--input=json"},
+		"a queue cannot be listed":                 {"--dead=sqs:http://127.0.0.1:1/q"},
+		"--dead":                                   {"--dead=nowhere"},
+		"a stream stores no states, so each":       {"--dead=kinesis:s", endpoint, "--allow-writes", "--retry-exec=cat"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"dashboard", store, "--no-kinesis"}, args...)...); !strings.Contains(said, want) {
 			t.Errorf("%q: %s, want %q", args, said, want)

@@ -47,7 +47,7 @@ func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
 	case !headerForm.MatchString(p.userHeader):
 		return cli.Usagef("--user-header %.80q: give the name of a header, such as X-Forwarded-User", p.userHeader)
 	case cmd.Flags().Changed("dump-dir") && !p.on:
-		return cli.Usagef("--dump-dir is for --allow-writes, which is not given")
+		return cli.Usagef("--dump-dir applies only to --allow-writes: add it")
 	case !p.on:
 		return nil
 	}

@@ -141,7 +141,7 @@ func TestDashboardDoesNotLetStrangersWrite(t *testing.T) {
 		"--allow-writes with --addr 10.0.0.1:80 lets":       {"--allow-writes", "--addr=10.0.0.1:80"},
 		"--user-header is trusted only behind a proxy":      {"--allow-writes", "--user-header=X-Who"},
 		`--user-header "a b": give the name of a header`:    {"--allow-writes", "--behind-auth", "--user-header=a b"},
-		"--dump-dir is for --allow-writes":                  {"--dump-dir=."},
+		"--dump-dir applies only to --allow-writes":         {"--dump-dir=."},
 		"--dump-dir /nowhere: no such file or directory":    {"--allow-writes", "--dump-dir=/nowhere"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"dashboard", store}, args...)...); !strings.Contains(said, want) {

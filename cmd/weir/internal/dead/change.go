@@ -57,9 +57,9 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	}
 	switch {
 	case !narrowed && !c.all:
-		return cli.Usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
+		return cli.Usagef("%s needs a selection of dead letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
 	case narrowed && c.all:
-		return cli.Usagef("--all is all letters: leave it out where something else says which")
+		return cli.Usagef("--all selects all dead letters: leave it out, or leave out the other selections")
 	}
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
@@ -87,7 +87,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 	if !c.yes {
 		fmt.Fprint(t.Err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
 		if letters.Unmarked {
-			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
+			warning += " A stream stores no states: dead letters that were handled before are handled again now, and all are handled again the next time."
 		}
 		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
 			return err
@@ -139,7 +139,7 @@ chooses one.`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
 			if strings.HasPrefix(c.Dead, string(deadletters.Stream)+":") {
-				return cli.Usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
+				return cli.Usagef("dead letters in a stream cannot be dropped: the stream deletes them at the end of its retention")
 			}
 			return c.change(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string

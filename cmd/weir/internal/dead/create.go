@@ -41,7 +41,7 @@ A URL may set ?weir_prefix=P. The name of the table is P followed by "letters"
 			case place.Kind != deadletters.Server && place.Kind != deadletters.SQLite:
 				return cli.Usagef("there is nothing to make for %s: tables of databases are made", place)
 			case print && place.Kind == deadletters.SQLite:
-				return cli.Usagef("--print is for Postgres and MySQL: a SQLite file gets its table when it is named")
+				return cli.Usagef("--print applies only to Postgres and MySQL: a SQLite file gets its table when it is used")
 			}
 			letters, err := place.Open(ctx, t, &l.AWS, true)
 			if err != nil {

@@ -26,8 +26,9 @@ import (
 
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "dead",
-		Short: "List dead letters and handle them again",
+		Use:        "dead",
+		SuggestFor: []string{"deadletter", "deadletters", "dead-letter", "dead-letters", "letters", "dlq"},
+		Short:      "List dead letters and handle them again",
 		Long: `Lists and handles dead letters: records that an application could not handle and
 has put aside, with "weir consume --dead" or with GiveUp of the Go package. A
 dead letter contains the whole record and the reason.
@@ -101,11 +102,11 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 		return deadletters.Letters{}, err
 	}
 	if place.Kind == deadletters.Queue {
-		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
+		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and stores no states: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
 	}
 	if place.Kind == deadletters.Stream {
 		if len(l.states) > 0 {
-			return deadletters.Letters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+			return deadletters.Letters{}, cli.Usagef("--state does not apply to %s: a stream stores no states, so all its dead letters are kept", place)
 		}
 		write = false // nothing is written there
 	}
@@ -332,7 +333,7 @@ record, --app chooses one.`,
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			if len(ids) != 1 {
-				return cli.Usagef("%s shows one letter: give its ID", cmd.CommandPath())
+				return cli.Usagef("%s shows one dead letter: give its ID", cmd.CommandPath())
 			}
 			if _, err := l.choose(cmd, ids, letterStates...); err != nil {
 				return err

@@ -132,7 +132,7 @@ func TestLettersInAStream(t *testing.T) {
 	}
 	for range 2 { // the stream does not record that letters were handled
 		code, out, said := clitest.Answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
-		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
+		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream stores no states") {
 			t.Errorf("%d %q %s", code, out, said)
 		}
 	}
@@ -151,8 +151,8 @@ func TestLettersInAStream(t *testing.T) {
 		{cli.ExitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
 		{cli.ExitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
 		{cli.ExitFailed, "there is no such stream", append(consume, "--dead=kinesis:none")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
 		{cli.ExitUsage, "there is nothing to make for kinesis:dead", as("create")},
 	} {
 		if _, said := clitest.MustExit(t, row.code, row.args...); !strings.Contains(said, row.want) {
@@ -176,7 +176,7 @@ func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "drop", place, "--all", "--yes"}},
 		{cli.ExitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
 		{cli.ExitUsage, "--state does not apply to a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
-		{cli.ExitUsage, "wants to know which letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
+		{cli.ExitUsage, "needs a selection of dead letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
 		{cli.ExitUsage, `file:x is not a queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
 		{cli.ExitUsage, "want 1 to 1000", []string{"dead", "peek", place, "--most=0"}},
 		{cli.ExitUsage, "needs --dead", []string{"dead", "peek"}},

@@ -142,7 +142,7 @@ func (o *Letters) trouble(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, kinesisletters.ErrSource):
-		return cli.Usagef("--dead %s: letters cannot go to a stream that is read (--stream): they would be read, fail, and be put there again", o.Place)
+		return cli.Usagef("--dead %s: dead letters cannot go to a stream that is read (--stream): each would be read, fail, and be dead-lettered there again; name another stream", o.Place)
 	case errors.Is(err, sqlletters.ErrNoTable):
 		return explain.PlainError{Text: fmt.Sprintf("there is no table for letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.Place, o.Place), Cause: err}
 	case o.Place.Kind == Server && errors.Is(err, syscall.ECONNREFUSED):
@@ -158,7 +158,7 @@ func (o *Letters) trouble(err error) error {
 // existingFile returns an error if the file of dead letters does not exist.
 func (p Place) existingFile() error {
 	if _, err := os.Stat(p.name); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no file %s: is --dead right, and was anything given up yet?", p.name)
+		return fmt.Errorf("there is no file %s: is --dead right, and has any record been dead-lettered yet?", p.name)
 	}
 	return nil
 }

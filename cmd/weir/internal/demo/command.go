@@ -83,7 +83,7 @@ func (f flags) run(ctx context.Context, t cli.Terminal) error {
 	o := f.o
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("this program does not know where it lies, so it cannot start workers: %w",
+		return fmt.Errorf("this program could not find its own file, so it cannot start workers: %w",
 			err)
 	}
 	o.Leader = f.victim == "leader"
@@ -138,7 +138,7 @@ func checkDemo(o Options, victim string) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if victim != "leader" && victim != "other" {
-		bad("--kill %q: say leader or other", victim)
+		bad("--kill %q: want leader or other", victim)
 	}
 	if o.Flights < 1000 || o.Flights > 20000 {
 		bad("--flights %d: want 1000 to 20000", o.Flights)

@@ -141,5 +141,5 @@ func (p *process) failure(dir string) error {
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	return fmt.Errorf("worker %s ended by itself (%s), its last words: %.300s", p.name, how, last)
+	return fmt.Errorf("worker %s ended by itself (%s); the last lines of its output: %.300s", p.name, how, last)
 }

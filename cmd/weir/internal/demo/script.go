@@ -42,7 +42,7 @@ func (d *stage) script(ctx context.Context, producer *producer) error {
 		stepMerge: {text: "merge two shards"},
 		stepJoin:  {text: "one more worker joins"},
 		stepKill:  {text: "kill " + who + " (SIGKILL)"},
-		stepStop:  {text: "stop a worker in order"},
+		stepStop:  {text: "stop a worker gracefully"},
 		stepRest:  {text: "put the rest of the flights"},
 		stepDrain: {text: "handle every flight"},
 	}

@@ -73,7 +73,7 @@ says otherwise. It changes nothing.`,
 			case !(o.share > 0 && o.share <= 1):
 				return cli.Usagef("--read-share %v: want more than 0, up to 1", o.share)
 			case o.noKinesis && cmd.Flags().Changed("read-share"):
-				return cli.Usagef("--read-share is for reading, which --no-kinesis does not do")
+				return cli.Usagef("--read-share does not apply with --no-kinesis, which reads no stream: leave one of them out")
 			}
 			for _, app := range o.apps {
 				if err := lease.CheckApp(app); err != nil {

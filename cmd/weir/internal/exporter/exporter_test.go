@@ -207,7 +207,7 @@ func TestNoStateIsKnownWhileTheStoreIsDown(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond)
 	w.visit(t.Context(), w.apps["a"])
 	got := w.judge(time.Now())[0]
-	want := regexp.MustCompile(`^unknown: the store does not answer since \d\d:\d\d:\d\d UTC; before, it was unread: `)
+	want := regexp.MustCompile(`^unknown: the store has not answered since \d\d:\d\d:\d\d UTC; before, it was unread: `)
 	if a := got.answer(); a.State != health.NotKnown || !want.MatchString(a.Sentence) || a.Lag != nil || a.Error == "" {
 		t.Errorf("%+v", a)
 	}

@@ -56,7 +56,7 @@ func (f *Flag) Register(cmd *cobra.Command) {
 // consumer, the error explains that the flag needs an equals sign.
 func (f *Flag) Args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.On && f.Name == "" {
-		return cli.Usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
+		return cli.Usagef("%s takes no argument %q: if it is the name of the consumer, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
 	}
 	return cli.NoArgs(cmd, args)
 }
@@ -237,7 +237,7 @@ func List(ctx context.Context, client *kinesis.Client, stream string) (arn strin
 			return "", nil, err
 		}
 		if out.StreamDescriptionSummary == nil {
-			return "", nil, fmt.Errorf("the service says nothing about stream %s", stream)
+			return "", nil, fmt.Errorf("the service returned no description of stream %s", stream)
 		}
 		arn = aws.ToString(out.StreamDescriptionSummary.StreamARN)
 	}

@@ -96,7 +96,7 @@ func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	}
 	err = operate.SetDrain(ctx, store, o.App, sessions, !o.off)
 	if errors.Is(err, operate.ErrWorkerEnded) {
-		return fmt.Errorf("worker %s ended meanwhile: there is nothing to drain", worker)
+		return fmt.Errorf("worker %s has ended, so there is nothing to drain", worker)
 	}
 	if err != nil {
 		return store.Explain(err)

@@ -189,7 +189,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 		}
 	}
 	if o.shard != "" && len(o.streams) > 1 {
-		return cli.Usagef("application %s reads %s: say with --stream which one --shard %s is of", o.App, cli.List(o.streams), o.shard)
+		return cli.Usagef("application %s reads %s: add --stream with the stream of --shard %s", o.App, cli.List(o.streams), o.shard)
 	}
 	if !o.running && !o.dry {
 		if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
@@ -220,7 +220,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 			}
 		}
 		if report.Dump, err = target.DumpProgress(o.App, view, o.dump, time.Now()); err != nil {
-			return fmt.Errorf("nothing was changed, because the progress as it is could not be saved: %w", err)
+			return fmt.Errorf("nothing was changed, because the current progress could not be saved: %w", err)
 		}
 		t.Note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
 		t.Note("handlers that ask their sink where reading begins go by the sink, not by these checkpoints")

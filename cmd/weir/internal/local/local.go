@@ -89,7 +89,7 @@ func (o *options) check() ([]wantedStream, error) {
 		return nil, err
 	}
 	if o.caFile != "" && !o.cfg.TLS {
-		return nil, cli.Usagef("--ca-file is for --tls")
+		return nil, cli.Usagef("--ca-file applies only to --tls: add it")
 	}
 	if err := serve.CheckAddr("--addr", o.cfg.Addr); err != nil {
 		return nil, err

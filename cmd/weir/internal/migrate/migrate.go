@@ -237,7 +237,7 @@ func parseStart(flag, s string) (shard.Position, error) {
 		)
 	}
 	if p.Kind() == shard.Time && p.Time().After(time.Now().Add(time.Minute)) {
-		return p, cli.Usagef("%s %s lies in the future", flag, s)
+		return p, cli.Usagef("%s %s is in the future", flag, s)
 	}
 	return p, nil
 }

@@ -66,7 +66,7 @@ func (o *old) stopped(ctx context.Context, t cli.Terminal, wait bool) error {
 	said := ""
 	if left := o.watch.Left(); left > 0 {
 		t.Note(
-			"watching table %s for %s: every lease has to be still",
+			"watching table %s for %s: no lease may change",
 			o.name,
 			figures.Duration(left),
 		)
@@ -95,7 +95,7 @@ func (o *old) stopped(ctx context.Context, t cli.Terminal, wait bool) error {
 			return context.Cause(ctx)
 		}
 		if err := o.look(ctx); err != nil {
-			return fmt.Errorf("whether workers of the KCL run could not be seen: %w", err)
+			return fmt.Errorf("weir could not find out whether workers of the KCL run: %w", err)
 		}
 	}
 }

@@ -85,7 +85,7 @@ service is lost, a record may be in the stream twice.`,
 			}
 			if cmd.Flags().Changed("shards") {
 				if !o.create {
-					return cli.Usagef("--shards is for --create")
+					return cli.Usagef("--shards applies only to --create: add it")
 				}
 				if o.shards < 1 || o.shards > 10000 {
 					return cli.Usagef("--shards %d: a stream has 1 to 10000", o.shards)

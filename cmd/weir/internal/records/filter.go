@@ -21,17 +21,16 @@ type FilterFlags struct {
 	flag     *cobra.Command
 }
 
-const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lambda's event source
-mappings, such as {"data":{"kind":["order"]}}: "data" is the payload, which has
-to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the
-arrival in seconds. Records that match no pattern are skipped. --filter-not-json
-sets the outcome for records that are not JSON if a pattern needs "data".`
+const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as event source mappings of
+Lambda do, such as {"data":{"kind":["order"]}}. "data" is the payload, which must
+be JSON, "partitionKey" is the key, and "approximateArrivalTimestamp" is the
+arrival time in seconds. Records that match no pattern are skipped.`
 
 // Register adds the flags. fail is the text about what happens to a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 	f.flag = cmd
-	cmd.Flags().StringArrayVar(&f.Patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
-	cli.Choose(cmd, "filter-not-json", &f.NotJSON, "the outcome for a record that is not JSON if --filter needs its data: pass, drop (as Lambda does), or fail: "+fail,
+	cmd.Flags().StringArrayVar(&f.Patterns, "filter", nil, "handle only records that match `PATTERN`, or the one in @FILE; may be repeated, and then one must match")
+	cli.Choose(cmd, "filter-not-json", &f.NotJSON, "what happens to a record that is not JSON if a pattern needs \"data\": pass, drop (as Lambda does), or fail: "+fail,
 		cli.Word("pass", weir.PassNotJSON, "it is handled like others"),
 		cli.Word("drop", weir.DropNotJSON, "it is skipped"),
 		cli.Word("fail", weir.FailNotJSON, fail))
@@ -41,7 +40,7 @@ func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 func (f *FilterFlags) Compiled() (*filter.Filter, error) {
 	if len(f.Patterns) == 0 {
 		if f.flag.Flags().Changed("filter-not-json") {
-			return nil, cli.Usagef("--filter-not-json is about records that a filter cannot read: give one, with --filter")
+			return nil, cli.Usagef("--filter-not-json applies only to records that a filter cannot read: add --filter")
 		}
 		return nil, nil
 	}

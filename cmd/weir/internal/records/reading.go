@@ -21,7 +21,7 @@ func ParseFrom(s string, now time.Time) (weir.Position, error) {
 	}
 	if ago, err := time.ParseDuration(s); err == nil {
 		if ago < 0 {
-			return weir.Position{}, cli.Usagef("--from %s lies in the future", s)
+			return weir.Position{}, cli.Usagef("--from %s is in the future", s)
 		}
 		return weir.At(now.Add(-ago)), nil
 	}
@@ -30,7 +30,7 @@ func ParseFrom(s string, now time.Time) (weir.Position, error) {
 		return weir.Position{}, cli.Usagef("--from %q is not a place to start: use %s", s, FromHelp)
 	}
 	if t.After(now.Add(time.Minute)) {
-		return weir.Position{}, cli.Usagef("--from %s lies in the future", s)
+		return weir.Position{}, cli.Usagef("--from %s is in the future", s)
 	}
 	return weir.At(t), nil
 }

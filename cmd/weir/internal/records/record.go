@@ -56,8 +56,8 @@ func AppendObject(buf []byte, object Object) ([]byte, error) {
 	return append(append(buf, line...), '\n'), nil
 }
 
-const AboutBinary = `A newline follows the data of each record. Use -o json for binary records and
-records with newlines: it prints one object per line, with the shard, the
-sequence number, the key, the arrival time, and the data as "data" if it is text
-in UTF-8, otherwise as "data_base64". Records that a producer packed into one
+const AboutBinary = `A newline follows the data of each record. For binary records and records with
+newlines use -o json: it prints one object per line, with the shard, the
+sequence number, the key, the arrival time, and the data, as "data" if it is
+UTF-8 text, otherwise as "data_base64". Records that a producer packed into one
 are unpacked.`

@@ -19,21 +19,21 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-const AboutResults = `With --exec-results the command reports a result for each record, instead of one
-for the batch with its exit code. It gets one object per line, as with -o json,
-that also has the record's "id", and writes lines to its descriptor 3 (the
-number is in WEIR_RESULTS_FD):
+const AboutResults = `With --exec-results the command reports a result for each record. The results
+decide which records are done. A rejection also needs exit code 0. The input of
+the command has one object per line, as with -o json, with the "id" of the
+record. It writes lines like these to descriptor 3 (the number is in
+WEIR_RESULTS_FD):
 
   {"id":"...","result":"done"}
   {"id":"...","result":"failed","error":"why"}
   {"id":"...","result":"rejected","error":"why it can never succeed"}
   {"end":true}
 
-The progress passes the records that are done, up to the first that is not; the
-command gets that one and all after it again. A record without a line is not
-done. No record of the batch counts as done if the end line is missing, a line
-has another form, an id is not in the batch, or a record has two different
-results.`
+The checkpoint moves up to the first record that is not done. The command gets
+that record and all later ones again. A record without a line is not done. No
+record of the batch is done if the end line is missing, a line has another form,
+an id is not in the batch, or a record has two different results.`
 
 // ResultsFlag is the flag --exec-results: the command of --exec reports a result for each record.
 type ResultsFlag struct{ On bool }
@@ -49,13 +49,13 @@ func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *
 	case !f.On:
 		return nil
 	case command == "" && cmd.Flags().Changed("lambda"):
-		return cli.Usagef("--exec-results is about the command of --exec; a function says which records failed with --function-response-types ReportBatchItemFailures")
+		return cli.Usagef("--exec-results applies only to the command of --exec: a function reports failed records with --function-response-types ReportBatchItemFailures")
 	case command == "":
 		return cli.Usagef("--exec-results applies only to --exec: add it")
 	case !passesDescriptors:
 		return cli.Usagef("--exec-results needs a fourth descriptor, which this system cannot pass to a command: leave it out and use the exit code")
 	case *to == cli.FormatText && cmd.Flags().Changed(formatFlag):
-		return cli.Usagef("with --exec-results the command gets JSON, to know each record's id: leave --%s out", formatFlag)
+		return cli.Usagef("with --exec-results the command gets JSON, because it needs the id of each record: leave out --%s", formatFlag)
 	}
 	*to = cli.FormatJSON
 	return nil

@@ -29,7 +29,7 @@ func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 		"fails without a word":            {"exit 3", "the command failed: exit status 3"},
 		"closes it":                       {"exec 3>&-; cat", "the command wrote no results"},
 		"closes it when all is said":      {all + "exec 3>&-; exit 0", "2 done"},
-		"is killed by a signal before":    {`echo '{"id":"a","result":"done"}' >&3; kill -9 $$`, `lack the line {"end":true}, so none of the batch counts as done; the command failed: signal: killed`},
+		"is killed by a signal before":    {`echo '{"id":"a","result":"done"}' >&3; kill -9 $$`, `lack the line {"end":true}, so no record of the batch counts as done; the command failed: signal: killed`},
 		"is killed by a signal after":     {all + "kill -9 $$", "2 done: the command failed: signal: killed"},
 		"leaves somebody who holds it":    {all + "sleep 45 >/dev/null 2>&1 </dev/null & exit 0", "2 done"},
 		"leaves somebody, without an end": {`sleep 45 >/dev/null 2>&1 </dev/null & echo '{"id":"a","result":"done"}' >&3; exit 0`, `lack the line {"end":true}`},

@@ -111,9 +111,9 @@ func (a *results) outcome(exit error) batchOutcome {
 	case !a.ended && a.lines == 0 && exit != nil:
 		return batchOutcome{err: exit}
 	case !a.ended && a.lines == 0:
-		return batchOutcome{err: errors.New("the command wrote no results, so none of the batch counts as done")}
+		return batchOutcome{err: errors.New("the command wrote no results, so no record of the batch counts as done")}
 	case !a.ended:
-		return batchOutcome{err: withExit(`the command's results lack the line {"end":true}, so none of the batch counts as done`, exit)}
+		return batchOutcome{err: withExit(`the command's results lack the line {"end":true}, so no record of the batch counts as done`, exit)}
 	}
 	done := 0
 	for done < len(a.of) && a.of[done] == saidDone {
@@ -127,7 +127,7 @@ func (a *results) outcome(exit error) batchOutcome {
 	text := a.text
 	switch said := a.of[done]; {
 	case said == saidNothing:
-		text = "the command did not say what became of the record"
+		text = "the command wrote no result for the record"
 	case text != "":
 	case said == saidRejected:
 		text = "the command rejected the record"

@@ -27,7 +27,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 		return nil, errors.New("letters in SQLite need a path, such as sqlite:letters.db")
 	}
 	if _, err := os.Stat(path); !create && errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no SQLite file %s: is --dead right, and was anything given up yet?", path)
+		return nil, fmt.Errorf("there is no SQLite file %s: is --dead right, and has any record been dead-lettered yet?", path)
 	}
 	if err := check(path, create); err != nil {
 		return nil, err

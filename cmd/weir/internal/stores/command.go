@@ -72,10 +72,10 @@ password before the @ are then those of the sentinels, and ?username= and
 				return err
 			}
 			if u.Kind == Memory {
-				return cli.Usagef("memory: exists only inside a worker: there is nothing to create")
+				return cli.Usagef("memory: exists only inside a worker: leave out this command, because there is nothing to create")
 			}
 			if since != 0 && !print {
-				return cli.Usagef("--since is for --print: without it what is missing is found out")
+				return cli.Usagef("--since applies only to --print: without --print, the command finds out what is missing")
 			}
 			if print {
 				return printSchema(t, u, since)
@@ -107,9 +107,9 @@ func printSchema(t cli.Terminal, u URL, since int) error {
 		_, err := fmt.Fprintln(t.Out, u.settings().Definitions(u.name[strings.LastIndex(u.name, "/")+1:]))
 		return err
 	case u.Kind == Dynamo:
-		return cli.Usagef("--since is for Postgres and MySQL: a DynamoDB table has no versions")
+		return cli.Usagef("--since applies only to Postgres and MySQL: a DynamoDB table has no versions")
 	case u.Kind != Server:
-		return cli.Usagef("--print is for Postgres, MySQL and DynamoDB: nothing else is made by statements")
+		return cli.Usagef("--print applies only to Postgres, MySQL and DynamoDB: the other stores need no statements")
 	}
 	place, err := serverstore.Parse(u.name)
 	if err != nil {
@@ -131,7 +131,7 @@ func printSchema(t cli.Terminal, u URL, since int) error {
 		return cli.Usagef("--since: %v", bad)
 	}
 	if schema == "" {
-		return cli.Usagef("--print: Redis needs no statements, there is nothing to make")
+		return cli.Usagef("--print does not apply to Redis, which needs no tables")
 	}
 	_, err = fmt.Fprint(t.Out, schema)
 	return err

@@ -271,12 +271,12 @@ func (s Shown) Apply(ctx context.Context, app string, actions []lease.Action) ([
 
 // Remove fails, because a page never removes an application.
 func (s Shown) Remove(context.Context, string) error {
-	return errors.New("a page removes nothing")
+	return errors.New("this page cannot remove applications")
 }
 
 // PutHistory fails, because a page only reads the history.
 func (s Shown) PutHistory(context.Context, string, lease.HistoryChunk) error {
-	return errors.New("this page only looks")
+	return errors.New("this page cannot write history")
 }
 
 // History makes Shown a lease.Historian.

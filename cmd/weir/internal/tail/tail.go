@@ -138,13 +138,13 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 func (o *tailOptions) checkFanOut() error {
 	switch {
 	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
-		return cli.Usagef("--register is for a consumer's name: one that has an ARN is registered")
+		return cli.Usagef("--register needs the name of a consumer: a consumer with an ARN is registered already")
 	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !awsconf.NameForm.MatchString(o.fanOut):
 		return cli.Usagef("--fan-out %.140q is not the name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
 	case o.register && o.fanOut == "":
-		return cli.Usagef("--register says what becomes of a consumer: name it with --fan-out")
+		return cli.Usagef("--register applies only to --fan-out: add it with the name of the consumer")
 	case o.keep && !o.register:
-		return cli.Usagef("--keep is about a consumer that is registered: say --register too")
+		return cli.Usagef("--keep applies only to a consumer that this command registers: add --register")
 	}
 	return nil
 }

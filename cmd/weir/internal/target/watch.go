@@ -58,7 +58,7 @@ func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store,
 		return len(running) == 0 || len(running) < NotEnded(first) && time.Now().Before(enough)
 	})
 	if err != nil {
-		return fmt.Errorf("whether workers run could not be seen: %w", store.Explain(err))
+		return fmt.Errorf("weir could not find out whether workers run: %w", store.Explain(err))
 	}
 	if len(running) == 0 {
 		return nil

@@ -15,9 +15,9 @@ type report struct {
 	settings
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
+	Effects int `json:"effects,omitempty"` // rows or lines, with -sink
+	Letters int `json:"letters,omitempty"` // with -failing; includes duplicates
 	// Subscribed and Polled are the numbers of calls that reached Kinesis.
-	Effects    int      `json:"effects,omitempty"` // rows or lines, with -sink
-	Letters    int      `json:"letters,omitempty"` // with -failing; includes duplicates
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
 	Wrong      []string `json:"wrong"` // broken promises that the journals do not show

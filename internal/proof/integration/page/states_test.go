@@ -70,7 +70,7 @@ func filmed(t *testing.T) (film, []state) {
 		{"billing", 3, "behind", []string{"watched too briefly"}},
 		{"billing", 4, "stalled", []string{"1 h 0 min behind, waiting to handle again since ", "last error: insert into bills: no such table"}},
 		{"billing", 5, "unread", []string{"its worker sends no heartbeats", "worker-c"}},
-		{"billing", 6, "going_back", []string{"it was set back"}},
+		{"billing", 6, "going_back", []string{"it was reset to an earlier position"}},
 		{"billing", 7, "retention_near", []string{"records are lost in 3 h"}},
 		{"billing", 8, "retention_near", []string{"records expired before they were handled"}},
 		{"billing", 9, "ok", []string{"its checkpoint is held by an open window", "20 min"}},

@@ -376,7 +376,7 @@ func vanishes(t *testing.T, p Place) {
 	var other sync.WaitGroup
 	other.Go(func() {
 		if err := gone.Handle(t.Context(), batch(1, 1, 2)); err == nil {
-			t.Error("the server let a transaction be idle for as long as that")
+			t.Error("the server did not end an idle transaction")
 		}
 	})
 	<-inside

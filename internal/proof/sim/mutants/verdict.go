@@ -44,7 +44,7 @@ type verdict struct {
 // error of that run, or nil.
 func (v verdict) unless(fails error) verdict {
 	if fails != nil {
-		return verdict{how: fmt.Sprintf("FAILED: %s, but so does weir as it is: %v", v.how, fails)}
+		return verdict{how: fmt.Sprintf("FAILED: %s, but the unchanged weir fails too: %v", v.how, fails)}
 	}
 	return v
 }

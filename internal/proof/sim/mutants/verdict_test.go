@@ -52,7 +52,7 @@ func TestWhatCountsAsNoticed(t *testing.T) {
 		if got.noticed != c.noticed || !strings.Contains(got.how, c.how) {
 			t.Errorf("%s: %+v, want %t, %q", c.name, got, c.noticed, c.how)
 		}
-		if again := got.unless(errors.New("store, seed 7 too")); again.noticed || c.noticed && !strings.Contains(again.how, "so does weir as it is: store, seed 7 too") {
+		if again := got.unless(errors.New("store, seed 7 too")); again.noticed || c.noticed && !strings.Contains(again.how, "the unchanged weir fails too: store, seed 7 too") {
 			t.Errorf("%s, and weir as it is fails too: %+v", c.name, again)
 		}
 		if same := got.unless(nil); !reflect.DeepEqual(same, got) {

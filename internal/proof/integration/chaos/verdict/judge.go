@@ -295,7 +295,7 @@ func (j *judge) records() {
 			j.violation("lost", "number %d of key %s was never handled", p.Number, p.Key)
 		default:
 			j.v.Lost++
-			j.violation("lost", "number %d of key %s was handled by %s alone, which did not own %s any more: what it saved then counted",
+			j.violation("lost", "number %d of key %s was handled by %s alone, which did not own %s any more: a checkpoint that it saved after that was accepted",
 				p.Number, p.Key, last[p].life, last[p].Shard)
 		}
 	}
