@@ -208,7 +208,7 @@ func NewCaller(client Kinesis, opts Options) (*Caller, error) {
 
 // choosePath returns the path for a *kinesis.Client with the given options, and the reason.
 func choosePath(wanted Path, of kinesis.Options) (p Path, reason string) {
-	p, reason = wanted, "the options select it"
+	p, reason = wanted, "the transport option selects it"
 	if p == AutoPath || p == OwnCall {
 		var plain bool
 		if reason, plain = Plain(of); plain {
