@@ -182,7 +182,19 @@ func (r *Run) mostRead() int32 {
 // logTransport logs how the calls of Kinesis are made.
 func (r *Run) logTransport() {
 	path, why := r.caller.Path()
-	r.shared.Log.Info("calling Kinesis", "transport", path.String(), "why", why)
+	r.shared.Log.Info("calling Kinesis", "transport", transport(path), "why", why)
+}
+
+// transport returns the name of a path for the log.
+func transport(p wire.Path) string {
+	switch p {
+	case wire.OwnCall:
+		return "own"
+	case wire.Methods:
+		return "methods"
+	default:
+		return "sdk"
+	}
 }
 
 // logAbilities logs which features are off.
