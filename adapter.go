@@ -53,7 +53,7 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 		Config: of, Client: c.client, Store: c.store, Off: c.off, OnEvent: o.OnEvent,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
 		Streams: c.streams, Asks: o.DiscoverStreams != nil,
-		Wire: o.Wire.options(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
+		Path: o.Transport.path(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
 		FanOutName: o.FanOutName, FanOutARNs: o.FanOutARNs, RemoveFanOut: o.RemoveFanOut, NoHistory: o.NoHistory,
 		StallAfter: o.Timing.StallAfter, HandlerTimeout: o.Timing.HandlerTimeout, StopTimeout: o.Timing.StopTimeout,
 	}
@@ -165,5 +165,5 @@ func (a *adapter) AskStreams(ctx context.Context) (names []string, err error) {
 func (a *adapter) ParseStreams(asked []string) ([]streams.Stream, error) {
 	opts := a.opts
 	opts.Streams = slices.Concat(opts.Streams, asked)
-	return opts.streams(a.client)
+	return opts.streams(streams.RegionOf(a.client))
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/run"
 	"github.com/weir-go/weir/internal/shardrun"
@@ -17,7 +15,7 @@ import (
 
 // Consumer is one worker of an application.
 type Consumer struct {
-	client  *kinesis.Client
+	client  Kinesis
 	store   *guarded.Store
 	opts    Options
 	off     []guarded.Feature // which the store is not able to serve
@@ -30,12 +28,12 @@ type Consumer struct {
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
 // I/O. The error names all problems at once. One of them may be that the options need an ability
-// that the store lacks; see [lease.Abilities].
-func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
+// that the store lacks; see [lease.Abilities]. client is usually a *kinesis.Client; see [Kinesis].
+func New(client Kinesis, store lease.Store, opts Options) (*Consumer, error) {
 	return newConsumer(client, store, opts, guarded.Features)
 }
 
-func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []guarded.Feature) (*Consumer, error) {
+func newConsumer(client Kinesis, store lease.Store, opts Options, all []guarded.Feature) (*Consumer, error) {
 	checked, named, err := opts.checked(client, store)
 	var (
 		off  []guarded.Feature

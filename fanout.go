@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/streams"
 )
 
@@ -47,14 +45,14 @@ func (r Reading) String() string {
 }
 
 // checkFanOutARNs says what is wrong with Options.FanOutARNs for the streams of the options.
-func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, bad func(option, format string, args ...any)) {
+func (o *Options) checkFanOutARNs(region *string, all []streams.Stream, bad func(option, format string, args ...any)) {
 	if len(o.FanOutARNs) > 0 && o.Reading != ByFanOut {
 		bad("Options.FanOutARNs", "%.300q are set although Options.Reading is not FanOut", o.FanOutARNs)
 		return
 	}
 	given := map[string]string{}
 	for _, arn := range o.FanOutARNs {
-		of, err := streams.ParseConsumer(client, arn)
+		of, err := streams.ParseConsumer(region, arn)
 		if err != nil {
 			bad("Options.FanOutARNs", "is wrong: %w", err)
 			continue

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
@@ -112,8 +110,8 @@ type Options struct {
 	// until then. If the last worker is killed, the consumer stays registered. By default it is not
 	// deregistered.
 	RemoveFanOut bool
-	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
-	Wire Wire
+	// Transport selects how records are read from the service. Defaults to [AutoTransport].
+	Transport Transport
 	// ReuseBuffers makes weir use the memory of a batch again after the handler has returned. Data,
 	// PartitionKey and SequenceNumber are valid until then, and handlers have to copy what they
 	// keep. This saves a good part of the cost of reading. With WEIR_POISON=1 in the environment,
@@ -183,13 +181,14 @@ var appForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
 // checked returns the options with their defaults and the parsed streams, or one error with every
 // problem.
-func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []streams.Stream, error) {
+func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.Stream, error) {
 	var problems []error
 	bad := func(option, format string, args ...any) {
 		problems = append(problems, badOption(option, format, args...))
 	}
 
-	if client == nil {
+	region := streams.RegionOf(client)
+	if wire.IsNil(client) {
 		problems = append(problems, errNoClient)
 	}
 	if store == nil {
@@ -198,7 +197,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if !appForm.MatchString(o.App) {
 		bad("Options.App", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
 	}
-	all, err := o.streams(client)
+	all, err := o.streams(region)
 	if err != nil {
 		problems = append(problems, err)
 	}
@@ -241,15 +240,15 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	case o.Reading != ByFanOut:
 		bad("Options.FanOutName", "%q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
-	o.checkFanOutARNs(client, all, bad)
+	o.checkFanOutARNs(region, all, bad)
 	if o.RemoveFanOut && o.Reading != ByFanOut {
 		bad("Options.RemoveFanOut", "is set although Options.Reading is not FanOut")
 	}
 	o.OnFailure.check(bad)
 	o.Filter.check(bad)
 	o.Concurrency.check(o.ReuseBuffers, bad)
-	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
-		bad("Options.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
+	if err := o.Transport.check("Options"); err != nil {
+		problems = append(problems, err)
 	}
 	if o.Weight == 0 {
 		o.Weight = 1
@@ -267,11 +266,11 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 }
 
 // streams parses the streams of the options, without those of DiscoverStreams.
-func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
+func (o Options) streams(region *string) ([]streams.Stream, error) {
 	if len(o.Streams) == 0 && o.DiscoverStreams == nil {
 		return nil, badOption("Options.Streams", "is empty: name a stream or give its ARN")
 	}
-	all, problems := streams.ParseAll(client, o.Streams)
+	all, problems := streams.ParseAll(region, o.Streams)
 	for i, p := range problems {
 		problems[i] = fmt.Errorf("weir: %w", p)
 	}
@@ -280,44 +279,4 @@ func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 
 func (o *Options) times() lease.Times {
 	return lease.Times{Heartbeat: o.Timing.HeartbeatInterval, Failover: o.Timing.FailoverAfter, Handoff: o.Timing.HandoffTimeout}
-}
-
-// Wire selects how weir makes its read calls. With each value, weir does the pacing and the
-// retries, errors have the SDK's types, and an endpoint without CBOR gets JSON.
-type Wire int
-
-const (
-	// AutoWire bypasses the SDK's stack if the client's options give it nothing to do: no
-	// middleware, interceptors, tracer or meter, no retryer, signer, endpoint resolver or protocol
-	// of your own, and an HTTP client that is the SDK's or an *http.Client. Such calls use the
-	// SDK's credentials and endpoint, HTTP/1.1, CBOR and identity encoding. They cost a few percent
-	// more than receiving the bytes. With other clients, AutoWire does what UnderSDK does. The
-	// default.
-	AutoWire Wire = iota
-	// UnderSDK calls through the SDK, with weir's decoder. Your middleware and tracing see every
-	// call, but the output that they see has no Records.
-	UnderSDK
-	// SDKWire leaves everything to the SDK. It costs about ten times as much, and exists for
-	// comparison. Answers in progress take memory in addition to Options.MaxMemory, because the SDK
-	// does not know that limit. If a connection dies without notice, SDKWire waits 20 s for the
-	// answer; the other values ask again after at most 4 s.
-	SDKWire
-	// OverNetHTTP does what AutoWire does, but over net/http instead of weir's own HTTP/1.1 client.
-	// net/http costs more. OverNetHTTP exists for comparison. AutoWire also changes to net/http for
-	// an endpoint if weir's client does not understand one of its answers. weir logs that once.
-	OverNetHTTP
-)
-
-// options returns the options of the wire.
-func (w Wire) options() wire.Options { return wire.Options{Path: w.path(), NetHTTP: w == OverNetHTTP} }
-
-func (w Wire) path() wire.Path {
-	switch w {
-	case UnderSDK:
-		return wire.UnderSDK
-	case SDKWire:
-		return wire.PlainSDK
-	default:
-		return wire.AutoPath
-	}
 }

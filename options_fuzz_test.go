@@ -60,7 +60,7 @@ var optionRules = map[string]func(o *Options) bool{
 		return true
 	},
 	"RemoveFanOut":             func(o *Options) bool { return !o.RemoveFanOut || o.Reading == ByFanOut },
-	"Wire":                     func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
+	"Transport":                func(o *Options) bool { return among(o.Transport, AutoTransport, SDKTransport) },
 	"MaxMemory":                func(o *Options) bool { return inRange(o.MaxMemory, 16<<20, 1<<40) },
 	"Polling.IdleInterval":     func(o *Options) bool { return inRange(o.Polling.IdleInterval, 200*time.Millisecond, time.Minute) },
 	"Polling.Share":            func(o *Options) bool { return inRange(o.Polling.Share, 0.01, 1) },
@@ -242,8 +242,8 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{Unpack, UnpackOwn, KeepPacked, KeepPacked + 1, Unpack - 1}
 	case Reading:
 		return []any{ByPolling, ByFanOut, ByFanOut + 1, ByPolling - 1}
-	case Wire:
-		return []any{AutoWire, UnderSDK, SDKWire, OverNetHTTP, OverNetHTTP + 1, AutoWire - 1}
+	case Transport:
+		return []any{AutoTransport, SDKTransport, SDKTransport + 1, AutoTransport - 1}
 	case func(context.Context) ([]string, error):
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
 	case func(context.Context, event.Event):
@@ -444,7 +444,7 @@ func raw(like any, b []byte) (value any, rest []byte) {
 			return string(b[:n]), b[n:]
 		}
 		return strings.Split(string(b[:n]), ","), b[n:]
-	case int, time.Duration, float64, ExpiredPolicy, Aggregates, Reading, Wire, Position:
+	case int, time.Duration, float64, ExpiredPolicy, Aggregates, Reading, Transport, Position:
 		b = b[copy(word[:], b):]
 	default:
 		return like, b

@@ -7,10 +7,9 @@ import (
 	"iter"
 	"log/slog"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -52,8 +51,8 @@ type ReaderOptions struct {
 	// FanOutConsumer says whether reading registers the consumer and deregisters it at the end.
 	// Defaults to [ExistingConsumer]: neither.
 	FanOutConsumer Registration
-	// Wire is as in [Options].
-	Wire Wire
+	// Transport is as in [Options].
+	Transport Transport
 	// Logger gets log lines about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -81,18 +80,19 @@ const (
 // A Reader reads all shards concurrently, ahead of the loop that receives the records. A polled
 // shard without new records needs neither a goroutine nor a timer.
 type Reader struct {
-	client *kinesis.Client
+	client Kinesis
 	opts   ReaderOptions
 	source streams.Stream
 }
 
-// NewReader checks the options. It does no I/O.
-func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
+// NewReader checks the options. It does no I/O. client is usually a *kinesis.Client; see [Kinesis].
+func NewReader(client Kinesis, opts ReaderOptions) (*Reader, error) {
 	var problems []error
-	if client == nil {
+	region := streams.RegionOf(client)
+	if wire.IsNil(client) {
 		problems = append(problems, errNoClient)
 	}
-	s, err := streams.Parse(client, opts.Stream)
+	s, err := streams.Parse(region, opts.Stream)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("weir: %w", err))
 	}
@@ -107,14 +107,14 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	default:
 		problems = append(problems, badOption("ReaderOptions.Start", "%q must be Oldest, Latest, At(a time) or a position in a shard", opts.Start))
 	}
-	if err := opts.checkFanOut(client, s); err != nil {
+	if err := opts.checkFanOut(region, s); err != nil {
 		problems = append(problems, err)
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	if opts.Wire < AutoWire || opts.Wire > OverNetHTTP {
-		problems = append(problems, badOption("ReaderOptions.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", opts.Wire))
+	if err := opts.Transport.check("ReaderOptions"); err != nil {
+		problems = append(problems, err)
 	}
 	opts.Polling.check("ReaderOptions", func(option, format string, args ...any) {
 		problems = append(problems, badOption(option, format, args...))
@@ -167,7 +167,7 @@ func notFound(err error) error {
 }
 
 // checkFanOut returns an error for invalid options of fan-out.
-func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) error {
+func (o *ReaderOptions) checkFanOut(region *string, s streams.Stream) error {
 	switch {
 	case o.Reading < ByPolling || o.Reading > ByFanOut:
 		return badOption("ReaderOptions.Reading", "%d must be ByPolling or ByFanOut", o.Reading)
@@ -177,7 +177,7 @@ func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) er
 		return badOption("ReaderOptions.FanOutName", "or FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
 	case o.Reading == ByPolling:
 	case o.FanOutARN != "":
-		return o.checkFanOutARN(client, s)
+		return o.checkFanOutARN(region, s)
 	case o.FanOutName == "":
 		return badOption("ReaderOptions.FanOutName", "is empty; fan-out needs the name of a registered consumer")
 	case !appForm.MatchString(o.FanOutName):
@@ -187,8 +187,8 @@ func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) er
 }
 
 // checkFanOutARN returns an error for an invalid FanOutARN.
-func (o *ReaderOptions) checkFanOutARN(client *kinesis.Client, s streams.Stream) error {
-	of, err := streams.ParseConsumer(client, o.FanOutARN)
+func (o *ReaderOptions) checkFanOutARN(region *string, s streams.Stream) error {
+	of, err := streams.ParseConsumer(region, o.FanOutARN)
 	switch {
 	case err != nil:
 		return badOption("ReaderOptions.FanOutARN", "is wrong: %w", err)

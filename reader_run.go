@@ -30,9 +30,7 @@ func (r *Reader) reading() *reading { return &reading{r, memory.New(r.opts.MaxMe
 // run yields the records of the stream until ctx ends, the caller wants no more, or there is
 // nothing more to read.
 func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
-	on := r.opts.Wire.options()
-	on.FellBack = run.FellBack(r.opts.Logger)
-	caller, err := wire.NewCaller(r.client, on)
+	caller, err := wire.NewCaller(r.client, wire.Options{Path: r.opts.Transport.path(), FellBack: run.FellBack(r.opts.Logger)})
 	if err != nil {
 		yield(nil, fmt.Errorf("weir: %w", err))
 		return

@@ -6,9 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // Options say where a [Producer] writes to, and how. Stream is required. The zero value of every
@@ -74,16 +73,14 @@ func (o Options) parse(client Client) (Options, streams.Stream, error) {
 	problem := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("producer: "+format, args...))
 	}
-	real, _ := client.(*kinesis.Client)
-	if client == nil || client == Client((*kinesis.Client)(nil)) {
+	if wire.IsNil(client) {
 		problem("client is nil")
-		real = nil
 	}
 	var stream streams.Stream
 	if o.Stream == "" {
-		problem("Options.Streams is required")
-	} else if parsed, err := streams.Parse(real, o.Stream); err != nil {
-		problem("Options.Streams: %w", err)
+		problem("Options.Stream is required")
+	} else if parsed, err := streams.Parse(streams.RegionOf(client), o.Stream); err != nil {
+		problem("Options.Stream: %w", err)
 	} else {
 		stream = parsed
 	}

@@ -258,7 +258,7 @@ func TestOptionsErrorsNameTheField(t *testing.T) {
 			t.Errorf("no problem of %s: %v", field, err)
 		}
 	}
-	if _, err := New(nil, Options{Stream: "a stream"}); err == nil || !strings.Contains(err.Error(), "client is nil") || !strings.Contains(err.Error(), "Options.Streams") {
+	if _, err := New(nil, Options{Stream: "a stream"}); err == nil || !strings.Contains(err.Error(), "client is nil") || !strings.Contains(err.Error(), "Options.Stream") {
 		t.Errorf("%v", err)
 	}
 	if _, err := New(server.Client(), Options{Stream: "arn:aws:kinesis:mars-1:123456789012:stream/s"}); err == nil || !strings.Contains(err.Error(), "mars-1") {

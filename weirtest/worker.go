@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/lease"
 )
@@ -124,7 +122,7 @@ type Worker struct {
 
 // Start runs a consumer until the test ends. It fails the test if the options are invalid. If
 // options.Logger is nil, the consumer logs warnings to the output of the test.
-func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options weir.Options, handler weir.Handler) *Worker {
+func Start(tb testing.TB, client weir.Kinesis, store lease.Store, options weir.Options, handler weir.Handler) *Worker {
 	tb.Helper()
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -17,9 +17,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/retry"
 )
+
+// Kinesis contains the calls of a [Stream]. A *kinesis.Client implements it. [weir.Kinesis] lists
+// the duties of other implementations. PutRecords is called with the client's own retries.
+// [Stream.Put] and [Stream.Check] only call PutRecords and DescribeStreamSummary.
+type Kinesis interface {
+	weir.Kinesis
+	PutRecords(context.Context, *kinesis.PutRecordsInput, ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
+}
 
 // Stream is a [deadletter.Destination] in a stream. It puts one record for each dead letter, as
 // JSON, with the partition key of the original record. Dead letters with the same key are put one
@@ -35,7 +44,7 @@ import (
 //
 // The methods of Stream may be called concurrently.
 type Stream struct {
-	client    *kinesis.Client
+	client    Kinesis
 	name, arn *string // one of them is nil
 	given     string
 }
@@ -49,9 +58,9 @@ var (
 )
 
 // New returns the stream with the given name or ARN. It makes no call.
-func New(client *kinesis.Client, stream string) (*Stream, error) {
+func New(client Kinesis, stream string) (*Stream, error) {
 	switch {
-	case client == nil:
+	case client == nil, client == Kinesis((*kinesis.Client)(nil)):
 		return nil, errors.New("kinesisletters: the client is nil")
 	case stream == "":
 		return nil, errors.New("kinesisletters: no stream is named")

@@ -15,7 +15,7 @@ func Example() {
 		if err != nil {
 			return weir.Options{}, err
 		}
-		if err := letters.Create(ctx); err != nil {
+		if err := letters.Migrate(ctx); err != nil {
 			return weir.Options{}, err
 		}
 		return weir.Options{Streams: []string{"orders"}, App: "billing", OnFailure: weir.FailurePolicy{Destination: letters, MaxAttempts: 3}}, nil

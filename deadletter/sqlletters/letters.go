@@ -113,13 +113,16 @@ var schemas = map[Dialect]string{
 // 10 MiB in base64.
 const perPage = 8
 
-// Schema returns the statement with which [Box.Create] creates the table. Use it to create the
+// Schema returns the statement with which [Box.Migrate] creates the table. Use it to create the
 // table by other means.
 func (b *Box) Schema() string { return b.schema }
 
-// Create creates the table if it does not exist. Any number of processes may call it at the same
-// time.
-func (b *Box) Create(ctx context.Context) error {
+// Migrate creates the table unless it exists.
+//
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
+func (b *Box) Migrate(ctx context.Context) error {
 	if err := sqltable.Make(ctx, b.db, b.schema, b.probe); err != nil {
 		return fmt.Errorf("sqlletters: making the table: %w", err)
 	}

@@ -34,7 +34,7 @@ func makeTable(ctx context.Context, client *dynamodb.Client) ([]string, error) {
 		KMSKey: "alias/weir", PointInTimeRecovery: true, DeletionProtection: true,
 		Tags: map[string]string{"team": "billing"},
 	}})
-	if err := store.CreateTable(ctx); err != nil {
+	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}
 	return store.Differences(ctx)

@@ -17,12 +17,13 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // Consumers finds or registers the fan-out consumer of each stream. The readers of all shards of a
 // process share it, and may use it concurrently.
 type Consumers struct {
-	Client *kinesis.Client
+	Client wire.Kinesis
 	Name   string // name of the consumer, the same for every stream
 	// Given maps stream names to ARNs of consumers that others have registered. Such a stream is
 	// only read through its given consumer.
@@ -42,7 +43,7 @@ type Consumers struct {
 
 // New returns Consumers with the given consumer name. given contains ARNs of consumers with other
 // names. Consumers log each registration.
-func New(client *kinesis.Client, name string, given []string, logger *slog.Logger) *Consumers {
+func New(client wire.Kinesis, name string, given []string, logger *slog.Logger) *Consumers {
 	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: logger}
 	for _, arn := range given {
 		if of, err := streams.ParseConsumer(nil, arn); err == nil {

@@ -23,7 +23,7 @@ const (
 	taken    // another subscription took over
 	missing  // the consumer, the shard or the stream is missing
 	misplace // Kinesis refuses the position
-	unwanted // there is no consumer, and an early retry does not help
+	unwanted // there is no consumer or no stream, and an early retry does not help
 	lost     // the stream does not exist
 	crowded  // there is no memory for the events
 )
@@ -35,7 +35,7 @@ func troubleOf(err error, answered bool) trouble {
 		return lost
 	case errors.Is(err, errCrowded):
 		return crowded
-	case errors.Is(err, errNoARN):
+	case errors.Is(err, errNoARN), errors.Is(err, wire.ErrNoEvents):
 		return unwanted
 	case errors.Is(err, wire.ErrEnded), errors.Is(err, errRenewed), errors.Is(err, errStalled):
 		return ended

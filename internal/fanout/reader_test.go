@@ -435,6 +435,7 @@ func TestTroubleOf(t *testing.T) {
 		{fmt.Errorf("%w: %w", memory.ErrNoMemory, errCrowded), true, crowded},
 		{wire.ErrSilent, true, failed},
 		{wire.ErrNoAnswer, false, failed},
+		{fmt.Errorf("subscribe: %w", wire.ErrNoEvents), false, unwanted},
 		{errBroken, true, failed},
 		{&types.ResourceInUseException{}, false, refused},
 		{&types.ResourceInUseException{}, true, taken},

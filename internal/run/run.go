@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/fanout"
@@ -33,7 +31,7 @@ import (
 // Config contains the options of a consumer, with their defaults.
 type Config struct {
 	shardrun.Config
-	Client *kinesis.Client
+	Client wire.Kinesis
 	Store  *guarded.Store
 	Off    []guarded.Feature // which the store is not able to serve
 	// OnEvent gets the events. It may be nil.
@@ -49,7 +47,7 @@ type Config struct {
 	Asks    bool // User.Streams returns more of them
 
 	// Reading.
-	Wire         wire.Options
+	Path         wire.Path // of calls of a *kinesis.Client
 	ReadShare    float64
 	MaxMemory    int
 	Calls        int // concurrent calls of the handler, with Keys
@@ -117,10 +115,10 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, stopTelling()) }()
 	r.shared.Log, r.shared.Repeats = r.telling.log, r.telling.repeats
 	r.shared.Events = r.telling.events
-	on := r.Wire
-	on.Reuse, on.Poison, on.Switched, on.Silent = r.Reuse, r.Poison, r.switched, r.silent
-	on.FellBack = FellBack(r.shared.Log)
-	r.caller, err = wire.NewCaller(r.Client, on)
+	r.caller, err = wire.NewCaller(r.Client, wire.Options{
+		Path: r.Path, Reuse: r.Reuse, Poison: r.Poison,
+		Switched: r.switched, Silent: r.silent, FellBack: FellBack(r.shared.Log),
+	})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}
@@ -131,6 +129,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	if err := r.checkConsumers(ctx); err != nil {
 		return err
 	}
+	r.logTransport()
 	r.logAbilities()
 	defer r.scheduler.Close()
 	defer r.supervisor.start(ctx)()
@@ -181,6 +180,24 @@ func (r *Run) mostRead() int32 {
 		return 10_000
 	}
 	return int32(r.Batch)
+}
+
+// logTransport logs how the calls of Kinesis are made.
+func (r *Run) logTransport() {
+	path, why := r.caller.Path()
+	r.shared.Log.Info("calling Kinesis", "transport", transport(path), "why", why)
+}
+
+// transport returns the name of a path for the log.
+func transport(p wire.Path) string {
+	switch p {
+	case wire.OwnCall:
+		return "own"
+	case wire.Methods:
+		return "methods"
+	default:
+		return "sdk"
+	}
 }
 
 // logAbilities logs which features are off.

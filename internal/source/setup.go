@@ -3,15 +3,13 @@ package source
 import (
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 )
 
 // Setup is the common configuration for reading the shards of a stream.
 type Setup struct {
-	Client *kinesis.Client
+	Client wire.Kinesis
 	Caller *wire.Caller // for Client
 	Stream streams.Stream
 	Idle   time.Duration // time between two reads at the tip that return no records

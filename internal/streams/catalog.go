@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -18,7 +17,7 @@ import (
 // makes the call again if the first sequence numbers in a listing have changed. A Catalog is safe
 // for concurrent use, but each stream may only have one caller at a time.
 type Catalog struct {
-	Client *kinesis.Client
+	Client wire.Kinesis
 	// Refused is called once if the permission to read a stream's creation time is missing.
 	Refused func(s Stream, err error)
 	// Spread is called when Kinesis begins or stops to distribute a stream's records regardless of

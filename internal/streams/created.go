@@ -11,12 +11,13 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // created returns the creation time of a stream in Unix milliseconds, or 0 if Kinesis does not
 // return it. auto reports whether Kinesis distributes records regardless of their keys. created
 // retries throttled calls.
-func created(ctx context.Context, client *kinesis.Client, s Stream) (at int64, auto bool, err error) {
+func created(ctx context.Context, client wire.Kinesis, s Stream) (at int64, auto bool, err error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
 		in := &kinesis.DescribeStreamSummaryInput{}

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -31,7 +30,7 @@ func (e *GoneError) Unwrap() error { return ErrNoShard }
 // left the stream, and an error that wraps [ErrNoStream] if the stream does not exist. It returns
 // nil if the shard is listed, because then Kinesis' earlier answer was out of date. It also returns
 // nil if the listing fails.
-func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) error {
+func Gone(ctx context.Context, client wire.Kinesis, s Stream, id string) error {
 	shards, _, err := List(ctx, client, s)
 	switch {
 	case errors.Is(err, ErrNoStream):
@@ -46,7 +45,7 @@ func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) erro
 }
 
 // Closed lists the stream. It reports whether a shard is closed, and returns its children.
-func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (bool, []shard.Shard, error) {
+func Closed(ctx context.Context, client wire.Kinesis, s Stream, id string) (bool, []shard.Shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	shards, _, err := List(ctx, client, s)

@@ -23,7 +23,7 @@ const (
 // shard n (modulo their number) at its tip, and the next shard if that fails. Errors that every
 // worker would get, such as throttling, count as success. A worker uses Probe to find out whether
 // the cause of a problem is the worker itself or its shards.
-func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, n int) error {
+func Probe(ctx context.Context, client wire.Kinesis, caller *wire.Caller, s Stream, n int) error {
 	in := &kinesis.ListShardsInput{MaxResults: aws.Int32(probed)}
 	in.StreamName, in.StreamARN = s.NameAndARN()
 	listed, err := client.ListShards(ctx, in, Once)
@@ -41,7 +41,7 @@ func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 	return err
 }
 
-func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, id *string) error {
+func probe(ctx context.Context, client wire.Kinesis, caller *wire.Caller, s Stream, id *string) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: id, ShardIteratorType: types.ShardIteratorTypeLatest}
 	in.StreamName, in.StreamARN = s.NameAndARN()
 	at, err := caller.Iterator(ctx, in, nil, nil)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/guard"
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // Stream identifies a stream. Leases use its name. Calls to Kinesis use its ARN if it is known.
@@ -29,14 +32,34 @@ var (
 	arnForm      = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
 )
 
-// Parse parses the name or ARN of a stream. It returns an error if the client cannot call the
-// stream's region. A nil client can call every region.
-func Parse(client *kinesis.Client, s string) (Stream, error) {
+// RegionOf returns the region that a client calls, or nil if it is unknown. It is known for a
+// *kinesis.Client, and for a wrapper with a method Options that returns a region. client may be
+// nil.
+func RegionOf(client any) (region *string) {
+	if wire.IsNil(client) {
+		return nil
+	}
+	of, ok := client.(interface{ Options() kinesis.Options })
+	if !ok {
+		return nil
+	}
+	_ = guard.Call(func() error { // an embedded client may be nil
+		if name := of.Options().Region; name != "" || wire.Real(client) != nil {
+			region = &name
+		}
+		return nil
+	})
+	return region
+}
+
+// Parse parses the name or ARN of a stream. It returns an error if the stream is not in the given
+// region. A nil region allows every region.
+func Parse(region *string, s string) (Stream, error) {
 	if m := arnForm.FindStringSubmatch(s); m != nil {
-		if client != nil && client.Options().Region != m[1] {
+		if region != nil && *region != m[1] {
 			return Stream{}, fmt.Errorf(
 				"stream %q is in region %s but the client calls %q: the SDK uses the client's region, so make the client with region %s",
-				s, m[1], client.Options().Region, m[1])
+				s, m[1], *region, m[1])
 		}
 		return Stream{Name: m[2], ARN: s}, nil
 	}
@@ -50,21 +73,21 @@ func Parse(client *kinesis.Client, s string) (Stream, error) {
 }
 
 // ParseConsumer parses the ARN of a fan-out consumer and returns the consumer's stream.
-func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
+func ParseConsumer(region *string, arn string) (Stream, error) {
 	m := consumerForm.FindStringSubmatch(arn)
 	if m == nil {
 		return Stream{}, fmt.Errorf("%.300q is not the ARN of a consumer, such as arn:aws:kinesis:eu-west-1:123456789012:stream/orders/consumer/billing:1700000000", arn)
 	}
-	return Parse(client, m[1])
+	return Parse(region, m[1])
 }
 
 // ParseAll is like Parse for many streams. It returns all problems at once. If the same text occurs
 // twice, it counts once.
-func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
+func ParseAll(region *string, given []string) ([]Stream, []error) {
 	var all []Stream
 	var problems []error
 	for _, s := range given {
-		parsed, err := Parse(client, s)
+		parsed, err := Parse(region, s)
 		if err != nil {
 			problems = append(problems, err)
 			continue

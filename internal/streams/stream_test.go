@@ -23,7 +23,7 @@ func TestStreamsAreParsed(t *testing.T) {
 		{[]string{""}, nil, "1 to 128"},
 		{[]string{"a b", strings.Repeat("x", 129)}, nil, "1 to 128"},
 	} {
-		got, problems := ParseAll(kinesis.New(kinesis.Options{Region: "eu-west-3"}), c.given)
+		got, problems := ParseAll(RegionOf(kinesis.New(kinesis.Options{Region: "eu-west-3"})), c.given)
 		var said []string
 		for _, p := range problems {
 			said = append(said, p.Error())

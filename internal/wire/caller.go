@@ -37,9 +37,12 @@ const (
 	// PlainSDK uses only the SDK to make calls and decode answers. It costs many times as much as
 	// OwnCall.
 	PlainSDK
+	// Methods calls the methods of a client that is not a *kinesis.Client, and reads the outputs
+	// that they return. Such a client always gets Methods. It uses its own connections.
+	Methods
 )
 
-// String returns "auto", "own call", "under the SDK" or "SDK".
+// String returns "auto", "own call", "under the SDK", "SDK" or "methods of the client".
 func (p Path) String() string {
 	switch p {
 	case OwnCall:
@@ -48,6 +51,8 @@ func (p Path) String() string {
 		return "under the SDK"
 	case PlainSDK:
 		return "SDK"
+	case Methods:
+		return "methods of the client"
 	default:
 		return "auto"
 	}
@@ -96,10 +101,11 @@ type Options struct {
 
 // Caller makes calls to Kinesis for one client. It may be used concurrently.
 type Caller struct {
-	client *kinesis.Client
+	client Kinesis
+	real   *kinesis.Client // nil if the path is Methods
 	opts   Options
 	path   Path
-	reason string // why the path is not OwnCall
+	reason string // why the Caller uses the path
 
 	credentials aws.CredentialsProvider
 	fixSkew     bool
@@ -136,9 +142,12 @@ const (
 
 // NewCaller returns a Caller for client. It starts no goroutine and makes no call. Its error names
 // the invalid field of opts.
-func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
-	if client == nil {
+func NewCaller(client Kinesis, opts Options) (*Caller, error) {
+	if IsNil(client) {
 		return nil, errors.New("wire: the client is nil")
+	}
+	if f, ok := client.(Forced); ok {
+		client, opts.Path, opts.NetHTTP = f.Client, f.Path, f.NetHTTP
 	}
 	var errs []error
 	if opts.Path > PlainSDK {
@@ -175,25 +184,19 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 		opts.MaxConns = defaultMaxConns
 	}
 	c := &Caller{
-		client: client, opts: opts, path: opts.Path, closeIdle: func() {}, resolving: make(chan struct{}, 1),
+		client: client, real: Real(client), opts: opts, path: opts.Path, closeIdle: func() {}, resolving: make(chan struct{}, 1),
 		bodies: codec.Bodies{Reuse: opts.Reuse, Poison: opts.Poison, Most: opts.MaxBody},
 		slow:   fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
 	}
-	of := client.Options()
+	if c.real == nil {
+		c.path, c.reason = Methods, fmt.Sprintf("the client is a %s, not a *kinesis.Client", typeOf(client))
+		return c, nil
+	}
+	of := c.real.Options()
 	if of.HTTPClient == nil {
 		return nil, errors.New("wire: the client has no HTTP client")
 	}
-	if c.path == AutoPath || c.path == OwnCall {
-		c.path = OwnCall
-		if reason, ok := Plain(of); !ok {
-			c.path, c.reason = UnderSDK, reason
-		}
-	} else {
-		c.reason = "Options.Path selects another path"
-	}
-	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && c.path == UnderSDK {
-		c.path, c.reason = PlainSDK, fmt.Sprintf("it sets its own protocol (%T)", of.Protocol)
-	}
+	c.path, c.reason = choosePath(c.path, of)
 	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
 	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
 	c.posts = poster(c.http)
@@ -203,8 +206,24 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	return c, nil
 }
 
-// Path returns the path, and the reason if it is not OwnCall. Even with OwnCall, calls go through
-// the SDK if the requests to an endpoint have an unknown form.
+// choosePath returns the path for a *kinesis.Client with the given options, and the reason.
+func choosePath(wanted Path, of kinesis.Options) (p Path, reason string) {
+	p, reason = wanted, "the transport option selects it"
+	if p == AutoPath || p == OwnCall {
+		var plain bool
+		if reason, plain = Plain(of); plain {
+			return OwnCall, "the client's options need nothing else of the SDK"
+		}
+		p, reason = UnderSDK, "the client needs the SDK: "+reason
+	}
+	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && p == UnderSDK {
+		return PlainSDK, fmt.Sprintf("the client needs the SDK: it sets its own protocol (%T)", of.Protocol)
+	}
+	return p, reason
+}
+
+// Path returns the path and why the Caller uses it. Even with OwnCall, calls go through the SDK if
+// the requests to an endpoint have an unknown form.
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
 // Close closes the idle connections of the Caller. Calls in progress continue, and new calls are
@@ -256,7 +275,7 @@ func (c *Caller) getRecords(l *life, req *Request, p *codec.Page) (*Rest, error)
 				return rest, err
 			})
 		}
-	case PlainSDK:
+	case PlainSDK, Methods:
 		l.deaf = true
 		return nil, c.plainSDK(l, req, p)
 	}

@@ -50,8 +50,8 @@ func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput
 		line.Park()
 	}
 	var out *kinesis.GetShardIteratorOutput
-	if l.deaf = c.path == PlainSDK; l.deaf {
-		out, err = c.client.GetShardIterator(l, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	if l.deaf = c.path == PlainSDK || c.path == Methods; l.deaf {
+		out, err = c.client.GetShardIterator(l, in, asWrapped)
 	} else {
 		err = c.twice(l, func() error {
 			out, err = c.client.GetShardIterator(l, in, c.once(l))

@@ -196,7 +196,7 @@ func (c *Caller) putBySDK(l *life, req *PutRequest) ([]codec.PutResult, error) {
 			to.ExplicitHashKey = &e.ExplicitHashKey
 		}
 	}
-	out, err := c.client.PutRecords(l, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := c.real.PutRecords(l, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ type Subscription struct {
 
 	c         *Caller
 	events    eventReader
-	resp      *http.Response // nil on the path PlainSDK
+	resp      *http.Response // nil on the paths PlainSDK and Methods
 	requestID string
 	closed    bool
 }
@@ -187,7 +187,7 @@ func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
 		if ep.reason == "" {
 			return c.subscribeOwn(s, ep, &cred, req)
 		}
-	case PlainSDK:
+	case PlainSDK, Methods:
 		return c.subscribeSDK(s, req)
 	}
 	return c.subscribeUnder(s, req)

@@ -150,14 +150,24 @@ func (pr *streamProtocol) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRe
 
 // subscribeSDK makes a call whose events the SDK decodes.
 func (c *Caller) subscribeSDK(s *Subscription, req *SubscribeRequest) error {
-	// A separate client is necessary, because the SDK decodes all event streams of a client with
-	// the same unguarded buffer.
-	out, err := kinesis.New(c.client.Options()).SubscribeToShard(s.ctx, req.input(), c.overStreams)
+	var out *kinesis.SubscribeToShardOutput
+	var err error
+	if c.path == Methods {
+		out, err = c.client.SubscribeToShard(s.ctx, req.input(), asWrappedStream)
+	} else {
+		// A separate client is necessary, because the SDK decodes all event streams of a client
+		// with the same unguarded buffer.
+		out, err = kinesis.New(c.real.Options()).SubscribeToShard(s.ctx, req.input(), c.overStreams)
+	}
 	if err != nil {
 		return err
 	}
 	s.requestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-	s.events = sdkEvents{out.GetStream()}
+	stream := out.GetStream()
+	if stream == nil {
+		return subscribeError(ErrNoEvents)
+	}
+	s.events = sdkEvents{stream}
 	return nil
 }
 

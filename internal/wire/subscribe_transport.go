@@ -17,7 +17,7 @@ type streamClient struct {
 }
 
 func (s *streamClient) of(c *Caller) doer {
-	s.once.Do(func() { s.client, s.closeIdle = streamDoer(c.client.Options().HTTPClient) })
+	s.once.Do(func() { s.client, s.closeIdle = streamDoer(c.real.Options().HTTPClient) })
 	return s.client
 }
 

@@ -138,9 +138,13 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 	return nil
 }
 
-// plainSDK makes one call whose answer the SDK decodes.
+// plainSDK makes one call whose answer the SDK or the user's client decodes.
 func (c *Caller) plainSDK(l *life, req *Request, p *codec.Page) error {
-	out, err := c.client.GetRecords(l, req.input(), c.once(l))
+	configure := asWrapped
+	if c.path == PlainSDK {
+		configure = c.once(l)
+	}
+	out, err := c.client.GetRecords(l, req.input(), configure)
 	if err != nil {
 		return err
 	}

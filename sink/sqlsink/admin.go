@@ -12,8 +12,12 @@ import (
 // programs to change a schema.
 func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
-// Migrate creates the table unless it exists. The sink never calls Migrate itself. It may be called
-// concurrently.
+// Migrate creates the table unless it exists. The error says if a table with this name is not one
+// of positions.
+//
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {

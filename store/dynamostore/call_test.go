@@ -210,7 +210,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestCreateTable(t *testing.T) {
+func TestMigrate(t *testing.T) {
 	const ours = `"KeySchema":[{"AttributeName":"app","KeyType":"HASH"},{"AttributeName":"row","KeyType":"RANGE"}],
 		"AttributeDefinitions":[{"AttributeName":"row","AttributeType":"S"},{"AttributeName":"app","AttributeType":"S"}]`
 	table := func(status string) string { return `{"Table":{"TableStatus":"` + status + `",` + ours + `}}` }
@@ -252,7 +252,7 @@ func TestCreateTable(t *testing.T) {
 					}
 					return a.status, a.body
 				}).store("arn:aws:dynamodb:eu-central-1:123456789012:table/mine")
-				err := s.CreateTable(t.Context())
+				err := s.Migrate(t.Context())
 				if creates != c.creates {
 					t.Errorf("%d tables were created", creates)
 				}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Definitions shows how to create a table without [Store.CreateTable], with the AWS command line,
+// Definitions shows how to create a table without [Store.Migrate], with the AWS command line,
 // Terraform and CloudFormation. table is its name. The settings are the zero [Settings].
 func Definitions(table string) string { return Settings{}.Definitions(table) }
 

@@ -12,7 +12,7 @@
 //	group/worker/SESSION   one session of a worker
 //	group/leader           the leader, the paused streams, and a count of the changes to leases
 //
-// Only [Store.CreateTable] creates the table. Without the table every call fails with an error that
+// Only [Store.Migrate] creates the table. Without the table every call fails with an error that
 // wraps [lease.ErrSetup] and shows the commands. [Policy] contains the permissions that a worker
 // needs.
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Settings configure a table that [Store.CreateTable] creates. CreateTable does not change an
+// Settings configure a table that [Store.Migrate] creates. Migrate does not change an
 // existing table. [Store.Differences] lists how an existing table differs. With the zero Settings,
 // the table is billed per request and encrypted with DynamoDB's default key.
 type Settings struct {
@@ -41,7 +41,7 @@ type Settings struct {
 // awsKey is the key that DynamoDB uses if KMS is requested without a key.
 const awsKey = "alias/aws/dynamodb"
 
-// Check returns all problems of the settings. [Store.CreateTable] calls it.
+// Check returns all problems of the settings. [Store.Migrate] calls it.
 func (s Settings) Check() error {
 	var problems []error
 	bad := func(format string, args ...any) {

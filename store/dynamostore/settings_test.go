@@ -72,7 +72,7 @@ func (d *tables) store(s Settings) *Store {
 func TestATableIsMadeWithItsSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tables{}
-		if err := d.store(all).CreateTable(t.Context()); err != nil {
+		if err := d.store(all).Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		got := fmt.Sprintln(d.created["BillingMode"], d.created["ProvisionedThroughput"], d.created["SSESpecification"], d.created["DeletionProtectionEnabled"], d.created["TableClass"], d.created["Tags"])
@@ -90,7 +90,7 @@ func TestATableIsMadeWithItsSettings(t *testing.T) {
 func TestATableWithoutSettingsIsBilledPerRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tables{}
-		if err := d.store(Settings{}).CreateTable(t.Context()); err != nil {
+		if err := d.store(Settings{}).Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, field := range []string{"ProvisionedThroughput", "SSESpecification", "DeletionProtectionEnabled", "TableClass", "Tags"} {
@@ -109,7 +109,7 @@ func TestATableThatExistsIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tables{created: map[string]any{}, looks: 10}
 		st := d.store(all)
-		if err := st.CreateTable(t.Context()); err != nil {
+		if err := st.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Contains(d.asked, "CreateTable") || d.backups != 0 {
@@ -133,7 +133,7 @@ func TestWhatIsNotAllowedIsNamed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			st := (&tables{denied: denied}).store(all)
-			err := st.CreateTable(t.Context())
+			err := st.Migrate(t.Context())
 			if err == nil {
 				_, err = st.Differences(t.Context())
 			}
@@ -192,7 +192,7 @@ func TestWrongSettingsAreRefusedAtOnce(t *testing.T) {
 		"more than 256 characters": {Tags: map[string]string{"k": strings.Repeat("v", 257)}},
 	} {
 		d := &tables{}
-		if err := d.store(s).CreateTable(t.Context()); err == nil || !strings.Contains(err.Error(), want) || len(d.asked) > 0 {
+		if err := d.store(s).Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), want) || len(d.asked) > 0 {
 			t.Errorf("%s: %v, after %q", want, err, d.asked)
 		}
 	}

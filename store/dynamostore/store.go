@@ -21,7 +21,7 @@ const DefaultTable = "weir"
 type Options struct {
 	// Table is the name or the ARN of the table. The default is [DefaultTable].
 	Table string
-	// Settings are only used by [Store.CreateTable].
+	// Settings are only used by [Store.Migrate].
 	Settings Settings
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// readyWithin limits how long CreateTable waits if its context has no deadline. DynamoDB takes
+// readyWithin limits how long Migrate waits if its context has no deadline. DynamoDB takes
 // seconds.
 const readyWithin = 5 * time.Minute
 
@@ -24,15 +24,18 @@ const (
 	creating   = "create the table"
 )
 
-// CreateTable creates the table with Options.Settings, and waits until it can be used. An existing
+// Migrate creates the table with Options.Settings, and waits until it can be used. An existing
 // table with the right keys is not changed, and [Store.Differences] lists how it differs. If an
-// existing table has other keys, CreateTable returns an error that wraps [lease.ErrSetup]. It may
-// be called repeatedly and by several processes at the same time. Without a deadline it waits for
-// at most five minutes.
+// existing table has other keys, Migrate returns an error that wraps [lease.ErrSetup]. Without a
+// deadline it waits for at most five minutes.
+//
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 //
 // Point-in-time recovery is started after the table was created. If the process dies in between,
 // recovery stays off. Differences reports this.
-func (s *Store) CreateTable(ctx context.Context) error {
+func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.settings.Check(); err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func (s *Store) policyResource() string {
 }
 
 // Policy returns an IAM policy as JSON. It contains the permissions that a worker needs for the
-// table with the given ARN. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps]
+// table with the given ARN. [Store.Migrate] also needs dynamodb:CreateTable, and [Store.Apps]
 // also needs dynamodb:Scan. Workers need neither.
 func Policy(tableARN string) string {
 	return `{

@@ -66,7 +66,11 @@ func suits(tables, known int64) bool { return tables >= known && tables/generati
 
 // Migrate creates the tables, or upgrades tables of an older version, in one transaction. Before
 // that transaction, it creates the table that contains the version. It does nothing if the tables
-// are up to date. It may be called concurrently. The store never calls it itself.
+// are up to date.
+//
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 //
 // The error wraps [lease.ErrSetup] if tables with these names belong to another program. It also
 // does so if they were created by a much newer version of weir, whose tables cannot be shared.

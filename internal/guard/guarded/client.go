@@ -7,11 +7,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/wire"
 )
 
-// Client returns a copy of the client. If the credentials provider or the HTTP client of the copy
-// panics, the copy returns an error.
-func Client(client *kinesis.Client, panicked Panicked) *kinesis.Client {
+// Client returns a client that makes the same calls. Panics of the user's code become errors. That
+// code is the credentials provider and the HTTP client of a *kinesis.Client, which is copied. It is
+// every method of another client.
+func Client(client wire.Kinesis, panicked Panicked) wire.Kinesis {
+	switch c := client.(type) {
+	case *kinesis.Client:
+		return copied(c, panicked)
+	case wire.Forced:
+		c.Client = copied(c.Client, panicked)
+		return c
+	}
+	return methods{client, panicked}
+}
+
+func copied(client *kinesis.Client, panicked Panicked) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) {
 		if o.Credentials != nil {
 			o.Credentials = credentials{o.Credentials, panicked}

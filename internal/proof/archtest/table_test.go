@@ -96,7 +96,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{
 		pkg: "internal/guard/guarded", why: "calls what users pass to weir so that its panics are errors, and says which features a store is not able to serve",
-		ours: []string{"internal/lock", "lease"}, tests: []string{"store/memstore"}, sdk: true,
+		ours: []string{"internal/lock", "internal/wire", "lease"}, tests: []string{"internal/proof/leaktest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
@@ -106,7 +106,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
-		ours: []string{"internal/lock", "shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"internal/guard", "internal/lock", "shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/change", why: "what operators' writes change in a store, decided for the command and for the simulation's operator; pure", ours: []string{"shard", "lease"}, tests: []string{"store/memstore"}},
 	{
@@ -182,7 +182,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",

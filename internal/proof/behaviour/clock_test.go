@@ -55,8 +55,8 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 // time as soon as it is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
-		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.ByFanOut},
-		"fan-out under the SDK": {Reading: weir.ByFanOut, Wire: weir.UnderSDK},
+		"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "over net/http": {}, "fan-out": {Reading: weir.ByFanOut},
+		"fan-out under the SDK": {Reading: weir.ByFanOut, Transport: weir.SDKTransport},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, off := range []time.Duration{time.Hour, -3 * time.Hour} {
@@ -67,7 +67,7 @@ func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 				opts.Timing.HeartbeatInterval = 100 * time.Millisecond
 				opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				got := make(chan struct{}, 1)
-				stop := start(t, skewed(t, srv, off), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+				stop := start(t, forced(skewed(t, srv, off), name), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 					if len(b.Records) > 0 {
 						got <- struct{}{}
 					}

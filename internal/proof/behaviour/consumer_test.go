@@ -49,7 +49,7 @@ func bubbleWith(t *testing.T, cfg kinesistest.Config, shards int, f func(t *test
 }
 
 // start starts a worker. The returned function stops the worker and returns the result of Run.
-func start(t *testing.T, client *kinesis.Client, store lease.Store, opts weir.Options, h weir.HandlerFunc) (stop func() error) {
+func start(t *testing.T, client weir.Kinesis, store lease.Store, opts weir.Options, h weir.HandlerFunc) (stop func() error) {
 	t.Helper()
 	if opts.App == "" {
 		opts.App = "app"

@@ -2,7 +2,6 @@ package behaviour
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,8 +47,8 @@ func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 		},
 		"an HTTP client": func(o *kinesis.Options, before func(), to *http.Transport) { o.HTTPClient = &trips{to, before} },
 	} {
-		for _, opts := range []weir.Options{{}, {Wire: weir.UnderSDK}, {Wire: weir.SDKWire}, {Reading: weir.ByFanOut}} {
-			t.Run(fmt.Sprint(name, " ", opts.Wire, " ", opts.Reading), func(t *testing.T) {
+		for by, opts := range map[string]weir.Options{"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "fan-out": {Reading: weir.ByFanOut}} {
+			t.Run(name+" "+by, func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					want := putSome(t, srv, false)
 					var calls atomic.Int32
@@ -68,7 +67,7 @@ func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 						told += e.Err.Error()
 					}))
 					var got []string
-					stop := start(t, client, memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+					stop := start(t, forced(client, by), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 						got = append(got, data(b.Records)...)
 						return nil
 					})

@@ -96,7 +96,7 @@ func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 	}
 }
 
-// Records of any size are read with any valid MaxMemory, with each Wire and by fan-out. The long
+// Records of any size are read with any valid MaxMemory, on each path and by fan-out. The long
 // form tries many more settings, with up to 2,000 shards.
 func TestRecordsOfAnySizeAreReadWithAnyMemory(t *testing.T) {
 	seed, runs, most := uint64(1), 4, 12
@@ -111,8 +111,8 @@ func TestRecordsOfAnySizeAreReadWithAnyMemory(t *testing.T) {
 }
 
 func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
-	wires := []weir.Wire{weir.AutoWire, weir.UnderSDK, weir.SDKWire, weir.OverNetHTTP}
-	opts := weir.Options{Wire: wires[i%4], MaxMemory: []int{16 << 20, 16<<20 + 1, 24 << 20, 32 << 20, 128 << 20}[dice.IntN(5)]}
+	by := []string{"own calls", "under the SDK", "by the SDK", "over net/http"}[i%4]
+	opts := weir.Options{MaxMemory: []int{16 << 20, 16<<20 + 1, 24 << 20, 32 << 20, 128 << 20}[dice.IntN(5)]}
 	fan := i%3 == 2
 	if fan {
 		opts.Reading = weir.ByFanOut
@@ -138,15 +138,15 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 		}
 		var got atomic.Int64
 		pause := time.Duration(dice.IntN(2000)) * time.Millisecond
-		stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, forced(srv.Client(), by), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 			time.Sleep(pause)
 			got.Add(int64(len(b.Records)))
 			return nil
 		})
 		defer func() { _ = stop() }()
 		took := until(t, "everything is handled", 10*time.Minute, func() bool { return got.Load() >= int64(want) })
-		t.Logf("%d shards, MaxMemory %d, wire %d, fan-out %t, handler %v: %d records of %d bytes after %v and %d reads",
-			shards, opts.MaxMemory, opts.Wire, fan, pause, want, bytes, took, srv.Requests("GetRecords"))
+		t.Logf("%d shards, MaxMemory %d, %s, fan-out %t, handler %v: %d records of %d bytes after %v and %d reads",
+			shards, opts.MaxMemory, by, fan, pause, want, bytes, took, srv.Requests("GetRecords"))
 		// The service allows 2 MiB/s, and a page waits for the previous page.
 		if bound := time.Duration(bytes>>20)*time.Second + time.Duration(want)*(pause+time.Second) + time.Minute; took > bound {
 			t.Errorf("it took %v, want %v at most", took, bound)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
 )
@@ -35,7 +33,7 @@ func behind(srv *kinesistest.Server, records, size int) {
 	}
 }
 
-func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir.Reader {
+func reader(t *testing.T, client weir.Kinesis, opts weir.ReaderOptions) *weir.Reader {
 	t.Helper()
 	opts.Stream, opts.Logger = "s", quiet
 	r, err := weir.NewReader(client, opts)

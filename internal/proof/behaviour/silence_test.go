@@ -107,7 +107,7 @@ var rungs = []struct {
 }{
 	{"own HTTP client", func(t *http.Transport) *http.Client { return &http.Client{Transport: t} }, weir.Options{}},
 	{"net/http", func(t *http.Transport) *http.Client { return &http.Client{Transport: foreign{t}} }, weir.Options{}},
-	{"under the SDK", func(t *http.Transport) *http.Client { return &http.Client{Transport: t} }, weir.Options{Wire: weir.UnderSDK}},
+	{"under the SDK", func(t *http.Transport) *http.Client { return &http.Client{Transport: t} }, weir.Options{Transport: weir.SDKTransport}},
 }
 
 // overRungs runs a test in a bubble for each element of rungs, with a client whose connections can
@@ -173,7 +173,7 @@ func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	overRungs(t, 16, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		srv.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Transport: opts.Transport})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestASlowServiceIsAskedOnce(t *testing.T) {
 			return kinesistest.Fault{Delay: 2 * time.Second}
 		})
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Transport: opts.Transport})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestSecondTriesAreFew(t *testing.T) {
 			return f
 		})
 		var w waits
-		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Wire: opts.Wire})
+		c, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Transport: opts.Transport})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 			return kinesistest.Fault{}
 		})
 		var w waits
-		stop := start(t, client, memstore.New(), weir.Options{Polling: weir.Polling{Share: share}, Wire: opts.Wire}, w.handle)
+		stop := start(t, client, memstore.New(), weir.Options{Polling: weir.Polling{Share: share}, Transport: opts.Transport}, w.handle)
 		putEach(srv, 5*time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -340,7 +340,7 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		var w waits
-		stop := start(t, client, memstore.New(), weir.Options{Wire: opts.Wire}, w.handle)
+		stop := start(t, client, memstore.New(), weir.Options{Transport: opts.Transport}, w.handle)
 		putEach(srv, 30*time.Second)
 		time.Sleep(3 * time.Second)
 		w.take()
@@ -375,7 +375,7 @@ func TestASilentStartCostsFiveSeconds(t *testing.T) {
 			})
 			srv.Put("s", "key", []byte("data"))
 			done := make(chan struct{})
-			stop := start(t, client, memstore.New(), weir.Options{Wire: opts.Wire}, func(context.Context, *weir.Batch) error {
+			stop := start(t, client, memstore.New(), weir.Options{Transport: opts.Transport}, func(context.Context, *weir.Batch) error {
 				handled = time.Now()
 				close(done)
 				return nil

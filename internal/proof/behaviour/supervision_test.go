@@ -99,12 +99,12 @@ func held(t *testing.T, store lease.Store) map[string]int {
 }
 
 func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
-	for _, by := range []weir.Options{{}, {Wire: weir.SDKWire}} {
+	for _, by := range []string{"own calls", "by the SDK"} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 			s, store := newSink(t), memstore.New()
 			var events told
 			a, client := linked(srv)
-			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, OnEvent: events.events()}, s.handle)
+			stopA := start(t, forced(client, by), store, weir.Options{Worker: "a", OnEvent: events.events()}, s.handle)
 			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b"}, s.handle)
 			until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
 			a.down.Store(true)

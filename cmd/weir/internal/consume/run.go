@@ -37,7 +37,7 @@ func (o *options) begin(ctx context.Context, t cli.Terminal, client *kinesis.Cli
 	}
 	err = peers.Persist(ctx, o.aws.Wait, store.Peer, func() error {
 		if o.newTable {
-			if err := store.Create(ctx); err != nil {
+			if err := store.Migrate(ctx); err != nil {
 				return err
 			}
 			if table, ok := store.Store.(*dynamostore.Store); ok {

@@ -36,7 +36,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 	}
 	values := map[string]string{
 		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
-		"Wire": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
+		"Transport": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	all := reflect.TypeFor[weir.Options]()
 	consume := Command(cli.Terminal{})
@@ -93,7 +93,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"--stall-after=1s":            "--stall-after 1s must be between 30s",
 		"--idle-interval=1s --retry-min=1m --retry-max=1s": "--retry-max 1s must be between 1m",
 		"--aggregates=drop": "use unpack, unpack-own or keep-packed",
-		"--wire=http":       "use auto, net-http, under-sdk or sdk",
+		"--transport=http":  "use auto or sdk",
 		"--log=yaml":        "use text or json",
 	} {
 		_, said := clitest.MustExit(t, cli.ExitUsage, append(args, strings.Fields(given)...)...)

@@ -371,7 +371,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			text: "this worker's share of the shards, relative to the others (default 1)",
 		},
 		{name: "read-share", to: with(records.RegisterReadShare, &s.Polling.Share)},
-		{name: "wire", to: with(records.RegisterWire, &s.Wire)},
+		{name: "transport", to: with(records.RegisterTransport, &s.Transport)},
 		{
 			name: "aggregates",
 			to: cli.OneOf(

@@ -53,7 +53,7 @@ A URL may set ?weir_prefix=P. The name of the table is P followed by "letters"
 				return err
 			}
 			err = letters.Check(ctx, false, func(ctx context.Context) error {
-				return errors.Join(letters.Table.Create(ctx), letters.Table.Writable(ctx))
+				return errors.Join(letters.Table.Migrate(ctx), letters.Table.Writable(ctx))
 			})
 			if err != nil {
 				return err

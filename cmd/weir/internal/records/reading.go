@@ -40,10 +40,8 @@ func RegisterReadShare(cmd *cobra.Command, share *float64) {
 		"part of each shard's 5 reads and 2 MiB a second to take at most, 0.01 to 1; the rest is for others that poll the stream (default 1)")
 }
 
-func RegisterWire(cmd *cobra.Command, to *weir.Wire) {
-	cli.Choose(cmd, "wire", to, "how records are read from the service: auto, net-http, under-sdk or sdk",
-		cli.Word("auto", weir.AutoWire, "weir's own client, unless the configuration of the AWS SDK prevents it"),
-		cli.Word("net-http", weir.OverNetHTTP, "weir's own calls, over Go's HTTP client"),
-		cli.Word("under-sdk", weir.UnderSDK, "calls of the AWS SDK, with answers decoded by weir"),
-		cli.Word("sdk", weir.SDKWire, "the AWS SDK alone, at about ten times the cost"))
+func RegisterTransport(cmd *cobra.Command, to *weir.Transport) {
+	cli.Choose(cmd, "transport", to, "how records are read from the service: auto or sdk",
+		cli.Word("auto", weir.AutoTransport, "weir's own client, unless the configuration of the AWS SDK prevents it"),
+		cli.Word("sdk", weir.SDKTransport, "calls of the AWS SDK, with answers decoded by weir"))
 }

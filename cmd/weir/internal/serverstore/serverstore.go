@@ -106,15 +106,15 @@ type Store struct {
 	warnings func(context.Context) ([]string, error)
 }
 
-// Create creates the tables that the store needs. It may be repeated. For Redis it does nothing.
-func (s *Store) Create(ctx context.Context) error {
+// Migrate creates the tables that the store needs. It may be repeated. For Redis it does nothing.
+func (s *Store) Migrate(ctx context.Context) error {
 	if s.migrate == nil {
 		return nil
 	}
 	return s.migrate(ctx)
 }
 
-// Schema returns the statements that Create runs, or "" if there are none.
+// Schema returns the statements that Migrate runs, or "" if there are none.
 func (s *Store) Schema() string {
 	if s.schema == nil {
 		return ""
@@ -122,7 +122,7 @@ func (s *Store) Schema() string {
 	return s.schema()
 }
 
-// SchemaSince returns the statements that Create runs if the tables have the given version.
+// SchemaSince returns the statements that Migrate runs if the tables have the given version.
 func (s *Store) SchemaSince(version int) (string, error) { return s.since(version) }
 
 // Warnings returns warnings about settings of the server that could lose progress.

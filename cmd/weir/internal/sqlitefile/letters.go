@@ -52,7 +52,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 	}
 	l := &Letters{db: db}
 	if l.Box, err = sqlletters.New(db, sqlletters.SQLite, ""); err == nil && create {
-		if err = l.Create(ctx); err != nil {
+		if err = l.Migrate(ctx); err != nil {
 			err = fmt.Errorf("the SQLite file %s: %w", path, err)
 		}
 	}

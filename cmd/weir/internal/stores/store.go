@@ -106,8 +106,8 @@ func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	return server, nil
 }
 
-// Create creates the tables of a store on a server.
-func (s Store) Create(ctx context.Context) error {
+// Migrate creates the tables of a store on a server.
+func (s Store) Migrate(ctx context.Context) error {
 	switch server := s.Store.(type) {
 	case *serverstore.Store:
 		if server.Schema() == "" {
@@ -118,11 +118,11 @@ func (s Store) Create(ctx context.Context) error {
 		if _, err := s.View(ctx, "weir", ""); err != nil && peers.Unanswered(err) {
 			return err
 		}
-		if err := s.Ask(ctx, server.Create); err != nil {
+		if err := s.Ask(ctx, server.Migrate); err != nil {
 			return fmt.Errorf("%s: %w", redact.URL(s.url.name), err)
 		}
 	case *dynamostore.Store:
-		if err := s.Ask(ctx, server.CreateTable); err != nil {
+		if err := s.Ask(ctx, server.Migrate); err != nil {
 			return fmt.Errorf("table %s: %w", s.url.name, err)
 		}
 	}

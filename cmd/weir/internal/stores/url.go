@@ -57,7 +57,7 @@ func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile
 		}
 		open := Store{Store: server, Closer: server, url: u, Peer: f.Peer(ctx, "the store "+redact.URL(u.name))}
 		if newTable {
-			if err := open.Create(ctx); err != nil {
+			if err := open.Migrate(ctx); err != nil {
 				return Store{}, errors.Join(err, server.Close())
 			}
 		}
@@ -74,7 +74,7 @@ func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile
 		}
 		open := Store{store, noClose{}, u, place, f.Tables}
 		if newTable {
-			if err := open.Create(ctx); err != nil {
+			if err := open.Migrate(ctx); err != nil {
 				return Store{}, err
 			}
 		}

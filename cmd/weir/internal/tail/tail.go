@@ -24,19 +24,19 @@ import (
 )
 
 type tailOptions struct {
-	aws      awsconf.Flags
-	out      cli.Format
-	stream   string
-	from     string
-	shards   []string
-	limit    int64
-	untilTip bool
-	fanOut   string
-	share    float64
-	filter   records.FilterFlags
-	wire     weir.Wire
-	register bool
-	keep     bool
+	aws       awsconf.Flags
+	out       cli.Format
+	stream    string
+	from      string
+	shards    []string
+	limit     int64
+	untilTip  bool
+	fanOut    string
+	share     float64
+	filter    records.FilterFlags
+	transport weir.Transport
+	register  bool
+	keep      bool
 }
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -109,7 +109,7 @@ lists and removes consumers.
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it does not exist, and remove it at the end")
 	o.filter.Register(cmd, "nothing more is printed")
 	records.RegisterReadShare(cmd, &o.share)
-	records.RegisterWire(cmd, &o.wire)
+	records.RegisterTransport(cmd, &o.transport)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave the consumer registered, which AWS bills")
 	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
 	o.out.Register(cmd, "text prints the data, json an object about each record")
@@ -152,7 +152,7 @@ func (o *tailOptions) checkFanOut() error {
 // reader returns the reader of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, Transport: o.transport, Logger: slog.New(cli.LogText.Handler(t.Err)),
 	}
 	switch {
 	case strings.HasPrefix(o.fanOut, "arn:"):

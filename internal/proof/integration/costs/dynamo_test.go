@@ -17,7 +17,7 @@ func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.
 	t.Helper()
 	m := &capacity.Meter{}
 	store := dynamostore.New(s.DynamoDB(m.Options), dynamostore.Options{Table: table})
-	if err := store.CreateTable(t.Context()); err != nil {
+	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return measured{t, store, func(do func()) cost { return ofCapacity(m.Of(do)) }}, m

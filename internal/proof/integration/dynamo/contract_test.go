@@ -28,7 +28,7 @@ func open(t testing.TB, s *servers.Server, table string) *dynamostore.Store {
 	store := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: table})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := store.CreateTable(ctx); err != nil {
+	if err := store.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return store

@@ -28,9 +28,9 @@ func TestTableThatIsMissingIsToldAndCreatedOnce(t *testing.T) {
 				t.Fatalf("before the table is there: %v", err)
 			}
 			var wg sync.WaitGroup
-			for range 5 {
+			for range 8 {
 				wg.Go(func() {
-					if err := dynamostore.New(s.DynamoDB(), dynamostore.Options{}).CreateTable(t.Context()); err != nil {
+					if err := dynamostore.New(s.DynamoDB(), dynamostore.Options{}).Migrate(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -39,7 +39,7 @@ func TestTableThatIsMissingIsToldAndCreatedOnce(t *testing.T) {
 			if _, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.CreateTable(t.Context()); err != nil {
+			if err := store.Migrate(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if v, err := store.View(t.Context(), "app", ""); err != nil || len(v.Workers) != 1 {
@@ -66,8 +66,8 @@ func TestTableOfAnotherShapeIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			store := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: "kcl"})
-			if err := store.CreateTable(t.Context()); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "leaseKey") {
-				t.Errorf("CreateTable: %v", err)
+			if err := store.Migrate(t.Context()); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "leaseKey") {
+				t.Errorf("Migrate: %v", err)
 			}
 			for name, call := range map[string]func() error{
 				"Beat": func() error {
@@ -146,7 +146,7 @@ func TestATableIsMadeWithItsSettings(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			if err := open(want).CreateTable(t.Context()); err != nil {
+			if err := open(want).Migrate(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -160,7 +160,7 @@ func TestATableIsMadeWithItsSettings(t *testing.T) {
 		t.Error("it is not protected from being deleted")
 	}
 	other := open(dynamostore.Settings{ReadCapacity: 1, WriteCapacity: 1, Tags: map[string]string{"team": "other", "stage": "test"}})
-	if err := other.CreateTable(t.Context()); err != nil {
+	if err := other.Migrate(t.Context()); err != nil {
 		t.Error(err)
 	}
 	told, err := other.Differences(t.Context())

@@ -34,7 +34,7 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Create(t.Context()); err != nil {
+		if err := b.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return b, db

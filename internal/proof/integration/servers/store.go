@@ -71,7 +71,7 @@ func PrepareStore(ctx context.Context, kind, place string) error {
 	case *sqlstore.Store:
 		return s.Migrate(ctx)
 	case *dynamostore.Store:
-		return s.CreateTable(ctx)
+		return s.Migrate(ctx)
 	}
 	return nil
 }
