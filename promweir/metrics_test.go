@@ -109,7 +109,7 @@ func TestWhatIsHandledIsCounted(t *testing.T) {
 			`weir_lag_seconds{app="a",shard="shardId-000000000000",stream="s"}`: 0, `weir_handled_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0,
 			`weir_checkpoint_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0, `weir_events_dropped_total{app="a"}`: 0,
 			`weir_shard_state{app="a",shard="shardId-000000000000",state="ok",stream="s"}`: 1,
-			`weir_dead_lettered_records_total{app="a",reason="attempts",stream="s"}`:            0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
+			`weir_dead_lettered_records_total{app="a",reason="attempts",stream="s"}`:       0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
 		})
 		if n := got[`weir_handler_duration_seconds_count{app="a",stream="s"}`]; n < 2 {
 			t.Errorf("%v batches", n)
