@@ -136,7 +136,7 @@ func (a *adapter) ReadingChanged(of lease.Key, why error) {
 
 func (a *adapter) Stalled(of group.Held, e shardrun.Stalled) {
 	emit(a, a.opts.Events.Stalled, Stalled{
-		Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, Stage: ShardState(e.Stage), Since: e.Since, Err: e.Err, Abandoned: e.Abandoned,
+		Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, Reason: e.Reason, Since: e.Since, Err: e.Err, Abandoned: e.Abandoned,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/group"
 )
 
@@ -265,7 +266,7 @@ type Stalled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
-	Stage         ShardState // the stage that made no progress
+	Reason        health.Reason // what the shard did or waited for, without progress
 	Since         time.Time
 	Err           error // the last error of reading or of the handler, if any
 	// Abandoned is set if the handler ignored the end of its context, which ended at Since. The

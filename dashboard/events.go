@@ -206,7 +206,7 @@ func (c *comparison) workers() {
 
 func cutOff(w lease.Worker) *lease.Trouble {
 	for i := range w.Troubles {
-		if t := &w.Troubles[i]; t.State == lease.CutOff && t.Key == (lease.Key{}) {
+		if t := &w.Troubles[i]; health.ReportedReason(t.State) == health.CutOff && t.Key == (lease.Key{}) {
 			return t
 		}
 	}
@@ -289,12 +289,12 @@ func (c *comparison) lease(was, is lease.Lease) {
 	}
 	if is.Finished() {
 		if !was.Finished() {
-			c.add(reshardEvent, "read to its end", is.Key, c.owner(was.Owner))
+			c.add(reshardEvent, health.Ended.String(), is.Key, c.owner(was.Owner))
 		}
 		return
 	}
 	if known := was.Position.Kind() == shard.Sequence; known && is.Position.Compare(was.Position) < 0 {
-		c.add(troubleEvent, "set back to an earlier position", is.Key)
+		c.add(troubleEvent, "reset to an earlier position", is.Key)
 	}
 	from, to := c.owner(was.Owner), c.owner(is.Owner)
 	switch {
@@ -381,8 +381,8 @@ func (c *comparison) states() {
 		case from == to:
 		case to != health.OK:
 			text := to.String()
-			if v.Why != "" {
-				text += ": " + v.Why
+			if why := v.Why(); why != "" {
+				text += ": " + why
 			}
 			if v.Err != "" {
 				text += "; last error: " + v.Err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -149,7 +150,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 	}
 	held := []weir.ShardStatus{
 		{Stream: "orders", Shard: "one", ReadLag: 3 * time.Second},
-		{Stream: "orders", Shard: "gone", ReadLag: time.Hour, State: weir.ShardAbandoned},
+		{Stream: "orders", Shard: "gone", ReadLag: time.Hour, Reason: health.Abandoned},
 	}
 	all := emitted(t, m, held...)
 	if len(all) != 4 {

@@ -76,7 +76,7 @@ func (a Application) Unanswered(since time.Time, known bool) Application {
 func (v Shard) Unanswered() Shard {
 	return Shard{
 		State: NotKnown, Finished: v.Finished,
-		Why:     "the store does not answer; before, it was " + v.State.String(),
+		Reason: StoreSilent, Detail: "(before, it was " + v.State.String() + ")",
 		ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/history/sampling"
 	"github.com/weir-go/weir/internal/shardrun"
@@ -111,7 +112,7 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 		s.run.standing.forgetStalls(key)
 		l.SetStalls(0)
 	}
-	if of.Handling == "" && of.Reading == supervise.AtTip {
+	if of.Handling == health.NoReason && of.Reading == health.AtTip {
 		l.Acquit()
 	}
 	f := look.At(key, &of)
@@ -122,7 +123,7 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 	if f.Verdict == supervise.Sound {
 		return nil
 	}
-	e := shardrun.Stalled{Stage: supervise.State(cmp.Or(of.Handling, of.Reading)), Since: f.Since, Err: of.Err}
+	e := shardrun.Stalled{Reason: cmp.Or(of.Handling, of.Reading), Since: f.Since, Err: of.Err}
 	return s.act(l, e, f.Verdict, supervise.Stalls{Count: of.Stalls + 1, Last: look.Now})
 }
 
@@ -149,7 +150,7 @@ func (s *supervisor) act(l *shardrun.Loop, e shardrun.Stalled, what supervise.Ve
 // giveUp releases the lease of a shard that makes no progress.
 func (s *supervisor) giveUp(l *shardrun.Loop, e shardrun.Stalled) {
 	l.Repeated().Error("a shard makes no progress; this worker releases its lease",
-		"stage", e.Stage, "since", e.Since, "seq", l.Term().At(), "err", e.Err)
+		"reason", e.Reason.String(), "since", e.Since, "seq", l.Term().At(), "err", e.Err)
 	l.Term().GiveUp(shardrun.ErrStalled)
 	s.tellStalled(l, e)
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // afterFailure acts on a failure of the handler that NoteFailure has already noted. It returns the
@@ -34,7 +34,7 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 	case failure.WaitForOthers, failure.WaitForRoom:
 		d.tellWaits(v)
 	}
-	d.enter(supervise.Retrying, d.Attempts, err)
+	d.enter(health.HandlerFailed, d.Attempts, err)
 	d.failed(failedAgain, err, pause)
 	return pause
 }
@@ -45,7 +45,7 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 func (d *Handover) afterDenial(err error) time.Duration {
 	d.NoteFailure(err, false, time.Now())
 	pause := retry.Pause(d.loop.in.RetryMin, d.loop.in.RetryMax, 1)
-	d.enter(supervise.Retrying, d.Attempts, err)
+	d.enter(health.HandlerFailed, d.Attempts, err)
 	d.failed(failedAgain, err, pause)
 	d.History.Forget()
 	return pause
@@ -98,7 +98,7 @@ type dying struct {
 // putLetters tries once to store the letters, and returns the pause before the next attempt.
 func (d *Handover) putLetters() (time.Duration, next) {
 	g, l := d.dying, d.loop
-	d.enter(supervise.GivingUp, d.Attempts, g.last)
+	d.enter(health.StoringDeadLetters, d.Attempts, g.last)
 	g.tries++
 	if err := l.in.User.PutLetters(&d.ctx, g.letters); err != nil {
 		if context.Cause(l.term.Context()) != nil {
@@ -185,7 +185,7 @@ func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt
 	l := d.loop
 	l.Repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
-	d.enter(supervise.Retrying, attempt, err)
+	d.enter(health.HandlerFailed, attempt, err)
 	d.failsHere(true)
 	l.in.Tell.LettersFailed(l.term.Lease.Key, len(letters), Failed{Err: err, Attempt: attempt, Next: pause})
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // session contains the handler of a shard and the loop's data about it. A shard that has had no
@@ -87,12 +87,12 @@ type opening struct{ *Loop }
 // open makes the term's handler. It tries again until that succeeds or the term ends.
 func (l opening) open() next {
 	attempt, failed := l.lastFailure()
-	l.enter(supervise.Opening, attempt, failed)
+	l.enter(health.OpeningHandler, attempt, failed)
 	for attempt++; ; attempt++ {
 		began := time.Now()
 		behind, err := l.try(began)
 		if err == nil {
-			l.enter("", 0, nil)
+			l.enter(health.NoReason, 0, nil)
 			if behind {
 				return next{then: over}
 			}
@@ -116,7 +116,7 @@ func (l opening) open() next {
 		if lookup {
 			l.failsAgain(attempt, err)
 		} else {
-			l.enter(supervise.Retrying, attempt, err)
+			l.enter(health.HandlerFailed, attempt, err)
 		}
 		l.in.Counters.HandlerFailures.Add(1)
 		failingAt(l.Loop, l.term.At()).tellFailure(l.Loop, "could not open a shard's handler; weir will retry",
@@ -125,7 +125,7 @@ func (l opening) open() next {
 			return n
 		}
 		if !lookup {
-			l.enter(supervise.Opening, attempt, err)
+			l.enter(health.OpeningHandler, attempt, err)
 		}
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // deliver hands a batch to the handler until all of it is done.
@@ -61,7 +61,7 @@ func (d *Handover) step(began time.Time) stepped {
 		return stepped{after: began, over: true}
 	}
 	records := len(p.Records)
-	d.enter(supervise.Handling, d.Attempts, d.Err)
+	d.enter(health.InHandler, d.Attempts, d.Err)
 	l.in.Tell.BatchBegins(l.term.Lease.Key, records, d.Attempts+1)
 	gives := l.in.Brake.Policy.On
 	var worked time.Time
@@ -216,7 +216,7 @@ func cutShort(l *Loop, began time.Time, cause error) {
 	l.Log().Warn("a handler did not finish within Options.Timing.StopTimeout; the next owner of the shard will handle the batch again",
 		"since", began)
 	l.in.Counters.Stalls.Add(1)
-	l.in.Tell.Stalled(l.term.Lease, Stalled{Stage: supervise.Handling, Since: began, Err: group.ErrStopping})
+	l.in.Tell.Stalled(l.term.Lease, Stalled{Reason: health.InHandler, Since: began, Err: group.ErrStopping})
 }
 
 // failing is the history of failures of the user's code at one position.

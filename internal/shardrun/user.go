@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -126,7 +126,7 @@ type GivenUp struct {
 
 // Stalled describes a shard that made no progress.
 type Stalled struct {
-	Stage     supervise.State
+	Reason    health.Reason
 	Since     time.Time
 	Err       error
 	Abandoned bool // the handler still runs

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -509,7 +510,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		if !slices.Equal(h.got, names[:5]) || len(box.letters()) > 0 {
 			t.Errorf("handled %q, letters of %q", h.got, box.data())
 		}
-		if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardRetrying || s[0].Err == nil {
+		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.HandlerFailed || s[0].Err == nil {
 			t.Errorf("status %+v", s)
 		}
 		time.Sleep(10 * time.Minute)

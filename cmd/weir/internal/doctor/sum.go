@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -98,7 +99,7 @@ func (p *patient) outOfReach() {
 		"none of %s and %s can be described: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
 }
 
-// ofReading contains the states in which a worker waits for the service; see weir.ShardState.
+// ofReading contains the states in which a worker waits for the service; see health.Reason.
 var ofReading = []string{lease.CutOff, "starting", "positioning", "reading", "backing off", "subscribing"}
 
 // complaining returns the number of workers that report that they cannot read.
