@@ -82,7 +82,7 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		}), health.OK, "by an open window"},
 		"a window that is open for too long": {each(func(i int, o *health.Observation) {
 			o.Saved, o.SavedLag, o.Held = at("7"), 20*time.Hour, "by an open window"
-		}), health.RetentionNear, "are lost in 4 h"},
+		}), health.RetentionNear, "records expire in 4 h"},
 		"no worker lives":                       {each(func(_ int, o *health.Observation) { o.Owner, o.Reason = "", health.NoWorker }), health.Unread, "no worker lives"},
 		"no room, and nothing known of its lag": {each(func(_ int, o *health.Observation) { o.Owner, o.Reason, o.SavedLag = "", health.NoRoom, -1 }), health.Unread, "room"},
 		"it waits for its parents": {each(func(_ int, o *health.Observation) {
@@ -91,8 +91,8 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"an operator paused it": {each(func(_ int, o *health.Observation) { o.Owner, o.Reason = "", health.Paused }), health.Idle, "paused"},
 		"paused until records are lost": {each(func(_ int, o *health.Observation) {
 			o.Owner, o.Reason, o.SavedLag = "", health.Paused, 23*time.Hour
-		}), health.RetentionNear, "lost in 1 h"},
-		"half of the retention": {each(func(i int, o *health.Observation) { o.SavedLag = 13*time.Hour - minutes(i) }), health.RetentionNear, "lost in"},
+		}), health.RetentionNear, "records expire in 1 h"},
+		"half of the retention": {each(func(i int, o *health.Observation) { o.SavedLag = 13*time.Hour - minutes(i) }), health.RetentionNear, "records expire in"},
 		"beyond the retention":  {each(func(_ int, o *health.Observation) { o.SavedLag = 30 * time.Hour }), health.RetentionNear, "expired"},
 		"records have expired":  {each(func(_ int, o *health.Observation) { o.Expired, o.SavedLag = true, minutes(3) }), health.RetentionNear, "expired"},
 		"it was set back": {each(func(i int, o *health.Observation) {
