@@ -260,8 +260,8 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 const leastPart = 120
 
 // earlier returns the observation with which the last one is compared, and its lag. This is the
-// latest observation that is at least half of TrendOver older than the last one. A lag may fluctuate,
-// so low is the least lag from that observation until a quarter of TrendOver after it. An
+// latest observation that is at least half of TrendOver older than the last one. A lag may
+// fluctuate, so low is the least lag from that observation until a quarter of TrendOver after it. An
 // observation from history is used only if the lag changed by more than its possible error. ok is
 // false if there is no such observation after the lag was last small.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {

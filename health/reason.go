@@ -158,8 +158,8 @@ func ReportedReason(word string) Reason {
 	return OtherReason
 }
 
-// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. It returns
-// word itself, as the worker spelled it, if this version does not know it.
+// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. It
+// returns word itself, as the worker spelled it, if this version does not know it.
 func ReportedWords(word string) string {
 	if r := ReportedReason(word); r > OtherReason {
 		return r.String()
@@ -179,8 +179,8 @@ func (r Reason) String() string { return r.row().words }
 // [NoReason].
 func (r Reason) Label() string { return r.row().label }
 
-// Activity returns what the worker of the shard does. It returns [NoActivity] for a reason that does
-// not describe a worker.
+// Activity returns what the worker of the shard does. It returns [NoActivity] for a reason that
+// does not describe a worker.
 func (r Reason) Activity() Activity { return r.row().activity }
 
 // Trouble reports whether the reason needs attention if it lasts: it keeps records from being
