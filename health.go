@@ -86,8 +86,8 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 }
 
 // HealthHandler returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez,
-// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body says
-// whether the check passed, why not, how many shards this worker holds, and the verdict of
+// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
+// says whether the check passed, why not, how many shards this worker holds, and the verdict of
 // [Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
 // status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
 // reasons of package health, and times.

@@ -9,8 +9,11 @@ import (
 	"github.com/weir-go/weir/internal/shardrun"
 )
 
-// ShardStatus is the status of one of a consumer's shards.
+// ShardStatus is the status of one of a consumer's shards at one moment. It is a copy that belongs
+// to the caller.
 type ShardStatus struct {
+	// Stream and Shard name the shard. Epoch is the epoch of its lease: each new owner gets a
+	// larger one.
 	Stream, Shard string
 	Epoch         uint64
 	At            Position // every record before it is handled
@@ -25,13 +28,14 @@ type ShardStatus struct {
 	// ReadingSince is when that began.
 	Reading      health.Reason
 	ReadingSince time.Time
-	Attempt      int           // failures in a row, of the handler or else of reading; 0 after a success
-	Err          error         // the last of these failures, or nil
-	Throttled    int           // reads that the service throttled, since the lease was taken
-	Failed       int           // reads that failed otherwise, since the lease was taken
-	Retried      int           // reads that were repeated because the first connection was silent
-	Behind       time.Duration // of the last answer; negative if unknown
-	Buffered     int           // records that were read and wait for the handler
+
+	Attempt   int           // failures in a row, of the handler or else of reading; 0 after a success
+	Err       error         // the last of these failures, or nil
+	Throttled int           // reads that the service throttled, since the lease was taken
+	Failed    int           // reads that failed otherwise, since the lease was taken
+	Retried   int           // reads that were repeated because the first connection was silent
+	Behind    time.Duration // of the last answer; negative if unknown
+	Buffered  int           // records that were read and wait for the handler
 	// The lags measure how far the shard is behind the tip of the stream now. They are negative if
 	// unknown, as before the first answer. ReadLag is the lag in the last answer, plus the time
 	// since then. If reads fail before the first answer, it is the time for which they have failed,
@@ -44,7 +48,7 @@ type ShardStatus struct {
 	// stays there; see [FailExpired].
 	Expired bool
 	// Held is the reason why At is kept back on purpose, such as "by an open window"; see
-	// [Shard.Hold].
+	// [Shard.Hold]. It is "" if nothing holds At. HeldSince is when the hold began, or zero.
 	Held      string
 	HeldSince time.Time
 	// With Options.Concurrency: Keys is the number of partition keys with unfinished records, Calls
@@ -56,7 +60,7 @@ type ShardStatus struct {
 
 // Shards returns the status of each shard that this consumer holds, sorted by stream and shard. It
 // may be called at any time, concurrently with [Consumer.Run]. While Run does not run, the result
-// is empty.
+// is empty. The caller owns the slice.
 func (c *Consumer) Shards() []ShardStatus {
 	loops := c.runs.Loops()
 	all := make([]ShardStatus, 0, len(loops))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// State is the state of a shard. The constants are in the order of severity.
+// State is the state of a shard. The constants are in the order of severity, so states compare with
+// < and >. A State is a plain value, and all its methods may be called concurrently.
 type State uint8
 
 const (
@@ -42,7 +43,7 @@ var states = [...]struct{ label, words string }{
 	Unread: {"unread", "unread"}, Stalled: {"stalled", "stalled"}, RetentionNear: {"retention_near", "near the end of retention"},
 }
 
-// States returns all states in the order of severity.
+// States returns all states in the order of severity. The caller owns the slice.
 func States() []State {
 	all := make([]State, len(states))
 	for i := range all {
@@ -57,10 +58,10 @@ func (s State) String() string { return states[min(s, RetentionNear)].words }
 // Label returns the state as it is used in metrics and JSON, such as "falling_behind".
 func (s State) Label() string { return states[min(s, RetentionNear)].label }
 
-// MarshalText returns the label.
+// MarshalText returns the label. The error is always nil.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.Label()), nil }
 
-// UnmarshalText parses a label.
+// UnmarshalText parses a label. It returns an error for any other text.
 func (s *State) UnmarshalText(text []byte) error {
 	for i := range states {
 		if states[i].label == string(text) {
@@ -75,21 +76,22 @@ func (s *State) UnmarshalText(text []byte) error {
 // states.
 func (s State) Trouble() bool { return s >= FallingBehind }
 
-// Options contains time limits. Zero fields have defaults.
+// Options contains time limits. Fields that are zero or out of range have defaults.
 type Options struct {
-	// Allowed is the maximum lag that counts as zero. Default 10 s.
+	// Allowed is the maximum lag that counts as zero, above 0. Default 10 s.
 	Allowed time.Duration
 	// TrendOver is the time that the observations cover. The later half of it shows whether a lag
-	// grows or falls. Default 5 min.
+	// grows or falls. It is above 0. Default 5 min.
 	TrendOver time.Duration
-	// StallAfter is how long a shard with waiting records may make no progress. Default 2 min.
+	// StallAfter is how long a shard with waiting records may make no progress, above 0. Default 2
+	// min.
 	StallAfter time.Duration
 	// NearRetention is a fraction of the retention, above 0 and at most 1. If a lag reaches it, the
 	// shard is [RetentionNear]. Default 0.5.
 	NearRetention float64
 }
 
-// Defaults returns o with zero fields replaced by defaults.
+// Defaults returns o with fields that are zero or out of range replaced by defaults.
 func (o Options) Defaults() Options {
 	if o.Allowed <= 0 {
 		o.Allowed = 10 * time.Second
@@ -106,8 +108,10 @@ func (o Options) Defaults() Options {
 	return o
 }
 
-// Shard is the evaluation of a shard.
+// Shard is the evaluation of a shard at one moment. It is a plain value, and its methods may be
+// called concurrently.
 type Shard struct {
+	// State is the result, the zero value being [OK].
 	State State
 	// Reason is the condition that the shard waits for, the activity of its worker, or what the
 	// observations show. It is [NoReason] if all is well. Detail completes its words, for example
@@ -148,8 +152,9 @@ func (v Shard) Lag() time.Duration {
 }
 
 // Evaluate rates a shard at the time now, which must not be before the last observation. seen is
-// sorted, oldest first. The rules apply in this order: records that are lost or near the end of
-// retention, no reader, a reset, all records handled, no progress, and then whether the lag falls.
+// sorted, oldest first, and Evaluate neither changes nor keeps it. The rules apply in this order:
+// records that are lost or near the end of retention, no reader, a reset, all records handled, no
+// progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {
@@ -261,9 +266,9 @@ const leastPart = 120
 
 // earlier returns the observation with which the last one is compared, and its lag. This is the
 // latest observation that is at least half of TrendOver older than the last one. A lag may
-// fluctuate, so low is the least lag from that observation until a quarter of TrendOver after it. An
-// observation from history is used only if the lag changed by more than its possible error. ok is
-// false if there is no such observation after the lag was last small.
+// fluctuate, so low is the least lag from that observation until a quarter of TrendOver after it.
+// An observation from history is used only if the lag changed by more than its possible error. ok
+// is false if there is no such observation after the lag was last small.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
 	for i := len(seen) - 1; i >= 0; i-- {

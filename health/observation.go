@@ -13,6 +13,7 @@ const Unknown time.Duration = -1
 // Observation describes a shard at one moment. Zero fields are unknown. For lags, unknown is
 // [Unknown].
 type Observation struct {
+	// At is when the shard was observed. It must be set.
 	At time.Time
 	// Handled is the handled position, and Saved is the checkpoint. Outside the worker only Saved
 	// is known, and Handled is zero.
