@@ -53,6 +53,12 @@ const (
 	// DeadLettersFailed means that dead letters could not be stored. weir tries again after
 	// Options.Retry.MaxBackoff at most.
 	DeadLettersFailed
+	// NoOtherHandled means that a record fails and is not dead-lettered yet, because the worker has
+	// handled no other record since its first failure; see FailurePolicy.OutageGrace.
+	NoOtherHandled
+	// RateLimited means that a record fails and is not dead-lettered yet, because that would exceed
+	// FailurePolicy.MaxPerMinute.
+	RateLimited
 	// CutOff means that the worker can read no shard, for a reason that does not depend on the
 	// shard. It gets no more leases while another worker can take them.
 	CutOff

@@ -25,6 +25,8 @@ var reported = map[health.Reason]string{
 	health.ReadFailed:         "backing off",
 	health.HandlerFailed:      "waiting to handle again",
 	health.DeadLettersFailed:  "letters cannot be put",
+	health.NoOtherHandled:     lease.HeldForOutage,
+	health.RateLimited:        lease.HeldRate,
 	health.CutOff:             lease.CutOff,
 	health.AwaitingHandler:    "waiting for the handler",
 	health.AwaitingMemory:     "waiting for memory",

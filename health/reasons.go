@@ -40,6 +40,11 @@ var reasons = [...]reasonRow{
 		true, "fix the handler, or set when records are dead-lettered (Options.OnFailure)"},
 	DeadLettersFailed: {"dead_letters_failed", "dead letters cannot be stored", "letters cannot be put",
 		Retrying, true, "repair the destination of dead letters (Options.OnFailure.Destination)"},
+	NoOtherHandled: {"no_other_handled",
+		"the worker has handled no other record since the record first failed", "patience", Retrying,
+		true, "check what the handler depends on, such as a database"},
+	RateLimited: {"rate_limited", "that would exceed the limit per minute", "rate", Retrying, true,
+		"fix the records or the handler, or raise Options.OnFailure.MaxPerMinute"},
 	CutOff: {"cut_off", "cut off", "cut off", Retrying, true, readRemedy},
 
 	AwaitingHandler: {"awaiting_handler", "waiting for the handler", "waiting for the handler", Waiting,

@@ -171,9 +171,9 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 		return
 	}
 	d.Held = v.Do
-	why := "this worker has handled nothing else since it first failed"
+	why := health.NoOtherHandled.String()
 	if v.Do == failure.WaitForRoom {
-		why = "that would be too many a minute"
+		why = health.RateLimited.String()
 	}
 	l := d.loop
 	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)

@@ -314,7 +314,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 				Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: 5 * time.Minute},
 				Events: weir.Events{GiveUpHeld: func(_ context.Context, e weir.GiveUpHeld) {
 					held++
-					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "nothing else") {
+					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || e.Why != health.NoOtherHandled.String() {
 						t.Errorf("told of %+v", e)
 					}
 				}},
@@ -474,7 +474,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 		if n := len(box.letters()); n < 205 || n > 215 {
 			t.Errorf("%d letters in 20 minutes and a half, want ten and ten a minute", n)
 		}
-		if len(held) != 1 || held["that would be too many a minute"] == 0 {
+		if len(held) != 1 || held[health.RateLimited.String()] == 0 {
 			t.Errorf("held: %v", held)
 		}
 	})
