@@ -282,7 +282,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// A shard with a waiting batch needs no goroutine of its own, and its status is ShardGathering.
+// A shard with a waiting batch needs no goroutine of its own, and its reason is AwaitingBatch.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
