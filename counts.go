@@ -7,34 +7,38 @@ import (
 	"github.com/weir-go/weir/internal/shardrun"
 )
 
-// Counts are the counters of a [Consumer] since it was made. They are exact, even if events are
-// dropped.
+// Counts are the counters of a [Consumer] since it was made, over all calls of Run. They are exact,
+// even if events are dropped, and only grow.
 type Counts struct {
 	// Reads is the number of answers that had records or the end of a shard. Each part of a large
 	// answer counts as one.
-	Reads               uint64
-	RecordsRead         uint64 // an aggregate counts as one
-	BytesRead           uint64 // of data and keys
-	ReadsThrottled      uint64
-	ReadsFailed         uint64 // otherwise
-	BatchesHandled      uint64
-	RecordsFiltered     uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
-	RecordsNotJSON      uint64 // records that Options.Filter could not read, with any NotJSON
-	RecordsHandled      uint64 // those of an aggregate count one by one
-	BytesHandled        uint64 // of data
-	HandlerFailures     uint64
-	RecordsDeadLettered uint64 // not among those that were handled
-	RecordsSkipped      uint64 // done beyond the checkpoint by the owner before; see [Concurrency]
-	DeadLettersFailed   uint64 // calls of OnFailure.Destination
-	Checkpoints         uint64 // that were saved
-	LeasesTaken         uint64
-	LeasesEnded         uint64
-	LeasesLost          uint64 // leases that ended because they were lost
-	Stalls              uint64
-	StoreFailures       uint64
-	EventsDropped       uint64 // calls of OnEvent and of the logger that were not made
-	EventsCoalesced     uint64 // changes of state that a later one replaced
-	EventsPanicked      uint64
+	Reads           uint64
+	RecordsRead     uint64 // records in these answers; an aggregate counts as one
+	BytesRead       uint64 // bytes of data and partition keys in these answers
+	ReadsThrottled  uint64 // reads that the service throttled
+	ReadsFailed     uint64 // reads that failed for another reason
+	BatchesHandled  uint64 // calls of the handler that succeeded
+	RecordsFiltered uint64 // records that Options.Filter dropped, each time they were read; those of an aggregate count one by one
+	RecordsNotJSON  uint64 // records that Options.Filter could not read, with any NotJSON
+	RecordsHandled  uint64 // records that the handler has done; those of an aggregate count one by one
+	BytesHandled    uint64 // bytes of data of these records
+	HandlerFailures uint64 // calls of the handler that failed
+	// RecordsDeadLettered is the number of records that were dead-lettered or skipped. They do not
+	// count as handled.
+	RecordsDeadLettered uint64
+	// RecordsSkipped is the number of records beyond the checkpoint that the previous owner had
+	// already handled; see [Concurrency].
+	RecordsSkipped    uint64
+	DeadLettersFailed uint64 // calls of OnFailure.Destination that failed
+	Checkpoints       uint64 // checkpoints that were saved
+	LeasesTaken       uint64 // leases that this consumer took
+	LeasesEnded       uint64 // leases that ended, for any reason
+	LeasesLost        uint64 // leases that ended because they were lost
+	Stalls            uint64 // shards that made no progress; see [event.Stalled]
+	StoreFailures     uint64 // calls of the store that failed
+	EventsDropped     uint64 // calls of OnEvent and of the logger that were not made
+	EventsCoalesced   uint64 // changes of state that a later one replaced
+	EventsPanicked    uint64 // calls of OnEvent that panicked
 }
 
 // countsField contains, for each counter, the index of its field in Counts.

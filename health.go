@@ -55,7 +55,7 @@ func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswere
 
 // Health returns a verdict on each shard that this consumer holds, the worst first, and one verdict
 // on all of them together. It uses the rules of package health, as the command, the exporter and
-// the page do. Lags and stages are known at once. To tell whether a lag falls, and since when a
+// the page do. Lags and reasons are known at once. To tell whether a lag falls, and since when a
 // shard stands still, Health needs several observations over some minutes. Each call is one
 // observation, so let metrics or probes call it regularly. Health does not report that a shard is
 // close to the end of retention, because a consumer does not know the retention of a stream. It may
@@ -64,7 +64,7 @@ func (c *Consumer) Health() (health.Application, []health.Named) {
 	now, shards := time.Now(), c.Shards()
 	all := make([]supervise.Observed, 0, len(shards))
 	for i := range shards {
-		if s := &shards[i]; s.State != ShardAbandoned { // it may be another worker's
+		if s := &shards[i]; s.Reason != health.Abandoned { // it may be another worker's
 			all = append(all, supervise.Observed{
 				Key: lease.Key{Stream: s.Stream, Shard: s.Shard}, Epoch: s.Epoch, Observation: s.observation(c.opts.Worker, now),
 			})
@@ -77,7 +77,7 @@ func (c *Consumer) Health() (health.Application, []health.Named) {
 func (s *ShardStatus) observation(worker string, now time.Time) health.Observation {
 	o := health.Observation{
 		At: now, Handled: s.At, Saved: s.Saved, ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag,
-		Owner: cmp.Or(worker, "this worker"), Stage: string(s.State), Since: s.Since, Attempts: s.Attempt, Held: s.Held, Expired: s.Expired,
+		Owner: cmp.Or(worker, "this worker"), Reason: s.Reason, Since: s.Since, Attempts: s.Attempt, Held: s.Held, Expired: s.Expired,
 	}
 	if s.Err != nil {
 		o.Err = s.Err.Error()
@@ -90,7 +90,7 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 // says whether the check passed, why not, how many shards this worker holds, and the verdict of
 // [Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
 // status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
-// stages and times.
+// reasons of package health, and times.
 //
 // Other paths get 404, and methods other than GET and HEAD get 405. On a connection to a loopback
 // address, requests for a host name other than localhost get 403, because a web page may have

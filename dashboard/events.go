@@ -206,7 +206,7 @@ func (c *comparison) workers() {
 
 func cutOff(w lease.Worker) *lease.Trouble {
 	for i := range w.Troubles {
-		if t := &w.Troubles[i]; t.State == lease.CutOff && t.Key == (lease.Key{}) {
+		if t := &w.Troubles[i]; health.ReportedReason(t.State) == health.CutOff && t.Key == (lease.Key{}) {
 			return t
 		}
 	}
@@ -289,7 +289,7 @@ func (c *comparison) lease(was, is lease.Lease) {
 	}
 	if is.Finished() {
 		if !was.Finished() {
-			c.add(reshardEvent, "read to its end", is.Key, c.owner(was.Owner))
+			c.add(reshardEvent, health.Ended.String(), is.Key, c.owner(was.Owner))
 		}
 		return
 	}
@@ -381,8 +381,8 @@ func (c *comparison) states() {
 		case from == to:
 		case to != health.OK:
 			text := to.String()
-			if v.Why != "" {
-				text += ": " + v.Why
+			if why := v.Why(); why != "" {
+				text += ": " + why
 			}
 			if v.Err != "" {
 				text += "; last error: " + v.Err

@@ -147,19 +147,19 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		{"there and back between two looks", func(_, now *sighting) { now.view.Leases[0].Epoch = 3 }, []string{"handover: changed hands, and is with a again 1 a"}},
 		{"an operator sets a shard back", func(_, now *sighting) { now.view.Leases[0].Position = shard.Oldest }, []string{"trouble: reset to an earlier position 1"}},
 		{"a stall begins", func(_, now *sighting) {
-			judge(now, 1, health.Shard{State: health.Stalled, Why: "in the handler", Err: "no table", Since: at(-3)})
-			judge(now, 2, health.Shard{State: health.Stalled, Why: "in the handler", Err: "no table", Since: at(-2)})
+			judge(now, 1, health.Shard{State: health.Stalled, Reason: health.InHandler, Err: "no table", Since: at(-3)})
+			judge(now, 2, health.Shard{State: health.Stalled, Reason: health.InHandler, Err: "no table", Since: at(-2)})
 		}, []string{"stall: stalled: in the handler; last error: no table 1 2 a"}},
 		{"a stall ends", func(old, _ *sighting) { judge(old, 1, health.Shard{State: health.Stalled}) }, []string{"stall: not stalled any more; now ok (over) 1 a"}},
 		{"what is stalled comes near the end of retention", func(old, now *sighting) {
 			judge(old, 1, health.Shard{State: health.Stalled})
-			judge(now, 1, health.Shard{State: health.RetentionNear, Why: "records are lost in 2 h"})
-		}, []string{"trouble: near the end of retention: records are lost in 2 h 1 a"}},
+			judge(now, 1, health.Shard{State: health.RetentionNear, Reason: health.RecordsExpire, Detail: "in 2 h"})
+		}, []string{"trouble: near the end of retention: records expire in 2 h 1 a"}},
 		{"nobody reads a shard for a while", func(_, now *sighting) {
-			judge(now, 3, health.Shard{State: health.Unread, Why: "no worker lives", Since: now.at.Add(-unreadTold)})
+			judge(now, 3, health.Shard{State: health.Unread, Reason: health.NoWorker, Since: now.at.Add(-unreadTold)})
 		}, []string{"trouble: unread: no worker lives 3 b"}},
 		{"nobody reads a shard for a moment", func(_, now *sighting) {
-			judge(now, 3, health.Shard{State: health.Unread, Why: "not assigned yet", Since: now.at})
+			judge(now, 3, health.Shard{State: health.Unread, Reason: health.Unassigned, Since: now.at})
 		}, nil},
 		{"a shard is behind and catches up", func(old, now *sighting) {
 			judge(old, 1, health.Shard{State: health.Behind})
@@ -217,7 +217,7 @@ func TestWhatHappensToManyShardsIsFewEvents(t *testing.T) {
 		now.view.Leases = append(now.view.Leases, l)
 		name := health.Named{Stream: "orders", Name: l.Shard}
 		old.judged = append(old.judged, name)
-		name.State, name.Why = health.Stalled, fmt.Sprintf("reason %d", i)
+		name.State, name.Reason, name.Detail = health.Stalled, health.OtherReason, fmt.Sprintf("reason %d", i)
 		now.judged = append(now.judged, name)
 	}
 	all := changes(old, now)

@@ -16,6 +16,7 @@ import (
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
+	"reason":  health.ReportedWords,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
 	"moment":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 	"short":   short,

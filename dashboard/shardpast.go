@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/lease"
 )
@@ -111,7 +112,7 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 	for _, mark := range []struct {
 		mark history.Marks
 		text string
-	}{{history.Failing, "its handler failed"}, {history.Unread, "reading failed"}, {history.Finished, "read to its end"}} {
+	}{{history.Failing, "its handler failed"}, {history.Unread, "reading failed"}, {history.Finished, health.Ended.String()}} {
 		if marks&mark.mark != 0 {
 			happened = append(happened, mark.text)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -150,7 +151,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 	}
 	held := []weir.ShardStatus{
 		{Stream: "orders", Shard: "one", ReadLag: 3 * time.Second},
-		{Stream: "orders", Shard: "gone", ReadLag: time.Hour, State: weir.ShardAbandoned},
+		{Stream: "orders", Shard: "gone", ReadLag: time.Hour, Reason: health.Abandoned},
 	}
 	all := emitted(t, m, held...)
 	if len(all) != 4 {

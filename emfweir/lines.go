@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 )
 
 // line is one line: its dimensions, and its metrics in the order of their definition.
@@ -32,7 +33,7 @@ func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	leases := 0
 	worst := time.Duration(-1)
 	for _, s := range held {
-		if s.State == weir.ShardAbandoned { // another worker may own the shard
+		if s.Reason == health.Abandoned { // another worker may own the shard
 			continue
 		}
 		leases++

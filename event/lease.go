@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"github.com/weir-go/weir/health"
 	"time"
 
 	"github.com/weir-go/weir/shard"
@@ -83,10 +84,10 @@ type Suspected struct {
 type Stalled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Epoch         uint64    // see weir.Batch
-	Stage         string    // the stage that made no progress
-	Since         time.Time // when the stage began
-	Err           error     // the last error of reading or of the handler, if any
+	Epoch         uint64        // see weir.Batch
+	Reason        health.Reason // what the shard did or waited for, without progress
+	Since         time.Time     // since when
+	Err           error         // the last error of reading or of the handler, if any
 	// Abandoned is set if the handler ignored the end of its context, which ended at Since. The
 	// handler still runs, but its lease is released.
 	Abandoned bool

@@ -2,8 +2,8 @@
 // shard. The weir command, the metrics and the web page use it, so they all report the same states.
 //
 // The package does no I/O and reads no clock. An observer creates an [Observation] of each shard
-// from time to time, and keeps some of them in a [Window]. [Evaluate] rates the observations of a
-// shard, and [Sum] rates an application. A shard with lag is rated by whether its lag grows or
+// from time to time, and keeps some of them in [Observations]. [Evaluate] rates the observations of
+// a shard, and [Sum] rates an application. A shard with lag is rated by whether its lag grows or
 // falls, not by its size: a lag of a day that shrinks is fine, and a lag of a minute that grows is
 // not. [Options] has the few time limits.
 //

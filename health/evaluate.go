@@ -3,10 +3,12 @@ package health
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
-// State is the state of a shard. The constants are in the order of severity.
+// State is the state of a shard. The constants are in the order of severity, so states compare with
+// < and >. A State is a plain value, and all its methods may be called concurrently.
 type State uint8
 
 const (
@@ -41,7 +43,7 @@ var states = [...]struct{ label, words string }{
 	Unread: {"unread", "unread"}, Stalled: {"stalled", "stalled"}, RetentionNear: {"retention_near", "near the end of retention"},
 }
 
-// States returns all states in the order of severity.
+// States returns all states in the order of severity. The caller owns the slice.
 func States() []State {
 	all := make([]State, len(states))
 	for i := range all {
@@ -56,10 +58,10 @@ func (s State) String() string { return states[min(s, RetentionNear)].words }
 // Label returns the state as it is used in metrics and JSON, such as "falling_behind".
 func (s State) Label() string { return states[min(s, RetentionNear)].label }
 
-// MarshalText returns the label.
+// MarshalText returns the label. The error is always nil.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.Label()), nil }
 
-// UnmarshalText parses a label.
+// UnmarshalText parses a label. It returns an error for any other text.
 func (s *State) UnmarshalText(text []byte) error {
 	for i := range states {
 		if states[i].label == string(text) {
@@ -74,27 +76,28 @@ func (s *State) UnmarshalText(text []byte) error {
 // states.
 func (s State) Trouble() bool { return s >= FallingBehind }
 
-// Options contains time limits. Zero fields have defaults.
+// Options contains time limits. Fields that are zero or out of range have defaults.
 type Options struct {
-	// Allowed is the maximum lag that counts as zero. Default 10 s.
+	// Allowed is the maximum lag that counts as zero, above 0. Default 10 s.
 	Allowed time.Duration
-	// Window is the time that the observations cover. The later half of it shows whether a lag
-	// grows or falls. Defaults to 5 min.
-	Window time.Duration
-	// StallAfter is how long a shard with waiting records may make no progress. Default 2 min.
+	// TrendOver is the time that the observations cover. The later half of it shows whether a lag
+	// grows or falls. It is above 0. Default 5 min.
+	TrendOver time.Duration
+	// StallAfter is how long a shard with waiting records may make no progress, above 0. Default 2
+	// min.
 	StallAfter time.Duration
 	// NearRetention is a fraction of the retention, above 0 and at most 1. If a lag reaches it, the
 	// shard is [RetentionNear]. Default 0.5.
 	NearRetention float64
 }
 
-// Defaults returns o with zero fields replaced by defaults.
+// Defaults returns o with fields that are zero or out of range replaced by defaults.
 func (o Options) Defaults() Options {
 	if o.Allowed <= 0 {
 		o.Allowed = 10 * time.Second
 	}
-	if o.Window <= 0 {
-		o.Window = 5 * time.Minute
+	if o.TrendOver <= 0 {
+		o.TrendOver = 5 * time.Minute
 	}
 	if o.StallAfter <= 0 {
 		o.StallAfter = 2 * time.Minute
@@ -105,12 +108,19 @@ func (o Options) Defaults() Options {
 	return o
 }
 
-// Shard is the evaluation of a shard.
+// Shard is the evaluation of a shard at one moment. It is a plain value, and its methods may be
+// called concurrently.
 type Shard struct {
+	// State is the result, the zero value being [OK].
 	State State
-	// Why is the reason in a few words. It is the condition that the shard waits for, its stage, or
-	// the reason why its checkpoint does not move.
-	Why string
+	// Reason is the condition that the shard waits for, the activity of its worker, or what the
+	// observations show. It is [NoReason] if all is well. Detail completes its words, for example
+	// "by 5 min in 3 min" for [LagGrows], or is "". [Shard.Why] joins both.
+	Reason Reason
+	Detail string
+	// Held is why the checkpoint does not move although records are handled, such as "by an open
+	// window". It is "" if nothing holds the checkpoint, or if Reason is more important.
+	Held string
 	// Since is when the state began, or zero if that is unknown. The states Behind, CatchingUp and
 	// FallingBehind depend on the trend of the lag. For them, Since is when the lag became larger
 	// than allowed. It is for display only.
@@ -142,12 +152,13 @@ func (v Shard) Lag() time.Duration {
 }
 
 // Evaluate rates a shard at the time now, which must not be before the last observation. seen is
-// sorted, oldest first. The rules apply in this order: records that are lost or near the end of
-// retention, no reader, a reset, all records handled, no progress, and then whether the lag falls.
+// sorted, oldest first, and Evaluate neither changes nor keeps it. The rules apply in this order:
+// records that are lost or near the end of retention, no reader, a reset, all records handled, no
+// progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {
-		return Shard{State: NotKnown, Why: "never observed", ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown}
+		return Shard{State: NotKnown, Reason: NeverObserved, ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown}
 	}
 	last := seen[len(seen)-1]
 	age := now.Sub(last.At)
@@ -156,7 +167,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 		Left: Unknown, Caught: Unknown, Err: last.Err,
 	}
 	if last.Saved.IsEnd() {
-		v.Why, v.Err, v.ReadLag, v.HandledLag, v.SavedLag = "read to its end", "", 0, 0, 0
+		v.Reason, v.Err, v.ReadLag, v.HandledLag, v.SavedLag = Ended, "", 0, 0, 0
 		v.Finished = true
 		return v
 	}
@@ -167,48 +178,51 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	began := beginningsOf(seen, o.Allowed)
 	switch {
 	case last.Expired:
-		v.State, v.Why, v.Left = RetentionNear, "records expired before they were handled", 0
+		v.State, v.Reason, v.Left = RetentionNear, RecordsExpired, 0
 	case v.Left >= 0 && float64(waiting) >= o.NearRetention*float64(last.Retention):
-		v.State, v.Why = RetentionNear, "records are lost in "+rough(v.Left)
+		v.State, v.Reason, v.Detail = RetentionNear, RecordsExpire, "in "+rough(v.Left)
 		if v.Left == 0 {
-			v.Why = "records expired before they were handled"
+			v.Reason, v.Detail = RecordsExpired, ""
 		}
-	case last.Owner == "" && (last.Wait == ForParents || last.Wait == Paused):
-		v.State, v.Why = Idle, last.Wait.String()
+	case last.Owner == "" && last.Reason != NoReason && !last.Reason.Trouble():
+		v.State, v.Reason, v.Detail = Idle, last.Reason, last.Detail
 		v.began(began.unowned, now)
 	case last.Owner == "":
-		v.State, v.Why = Unread, last.Wait.String()
+		v.State, v.Reason, v.Detail = Unread, last.Reason, last.Detail
 		v.began(began.unowned, now)
 	case last.Complains && now.Sub(last.Since) >= o.StallAfter:
-		v.State, v.Why = Stalled, last.Stage
+		v.State, v.Reason, v.Detail = Stalled, last.Reason, last.Detail
 		v.began(start{at: last.Since}, now)
 	case waiting < 0:
-		v.State, v.Why = NotKnown, "its lag is unknown"
+		v.State, v.Reason = NotKnown, LagUnknown
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
 		// Only the checkpoint is known. It is held on purpose, so its lag shows no problem.
 	case wentBack(seen):
-		v.State, v.Why = GoingBack, "it was reset to an earlier position"
+		v.State, v.Reason = GoingBack, SetBack
 		v.began(start{at: backSince(seen)}, now)
 	case !began.still.at.IsZero() && now.Sub(began.still.at) >= o.StallAfter:
-		v.State, v.Why = Stalled, last.Stage
+		v.State, v.Reason, v.Detail = Stalled, last.Reason, last.Detail
 		v.began(began.still, now)
 		if !last.Since.IsZero() && last.Since.Before(began.still.at) {
 			v.began(start{at: last.Since}, now)
 		}
-		if v.Why == "" {
-			v.Why = "no record is handled"
+		if v.Reason == NoReason {
+			v.Reason = NoProgress
 		}
 	default:
 		v.trend(seen, began.behind, now, o)
 	}
 	if last.Held != "" && v.State < Stalled {
-		v.Why = join(v.Why, "its checkpoint is held by "+last.Held)
+		if v.Held = last.Held; v.Reason == NoReason {
+			v.Reason = CheckpointHeld
+		}
 	}
 	return v
 }
 
-// trend sets the state by whether the lag grew or fell in the later half of the window. If the lag
+// trend sets the state by whether the lag grew or fell in the later half of
+// Options.TrendOver. If the lag
 // was small at some time in that half, the state is Behind.
 func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options) {
 	last := seen[len(seen)-1]
@@ -217,31 +231,32 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	from, low, ok := earlier(seen, o)
 	switch {
 	case ok:
-	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.Window/2:
-		v.Why = "since a moment ago"
+	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.TrendOver/2:
+		v.Reason = BehindBriefly
 		return
 	case slices.ContainsFunc(seen, func(s Observation) bool {
-		return s.Past && last.At.Sub(s.At) >= o.Window
+		return s.Past && last.At.Sub(s.At) >= o.TrendOver
 	}):
-		v.Why = "its lag neither grows nor falls"
+		v.Reason = LagSteady
 		return
 	default:
-		v.Why = "watched too briefly to say whether it catches up"
+		v.Reason = WatchedBriefly
 		return
 	}
 	in := last.At.Sub(from.At)
 	fell, least := low-last.lag(), in/leastPart
 	switch {
 	case -fell > least:
-		v.State, v.Why = FallingBehind, "its lag grew by "+rough(-fell)+" in "+rough(in)
+		v.State, v.Reason = FallingBehind, LagGrows
+		v.Detail = "by " + rough(-fell) + " in " + rough(in)
 	case fell > least:
-		v.State = CatchingUp
+		v.State, v.Reason = CatchingUp, LagFalls
 		if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
 			v.Caught = time.Duration(left)
-			v.Why = "caught up in " + rough(v.Caught) + " at this rate"
+			v.Detail = "(caught up in " + rough(v.Caught) + " at this rate)"
 		}
 	default:
-		v.Why = "its lag neither grows nor falls"
+		v.Reason = LagSteady
 	}
 }
 
@@ -250,10 +265,10 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 const leastPart = 120
 
 // earlier returns the observation with which the last one is compared, and its lag. This is the
-// latest observation that is at least half a window older than the last one. A lag may fluctuate,
-// so low is the least lag from that observation until a quarter of a window after it. An
-// observation from history is used only if the lag changed by more than its possible error. ok is
-// false if there is no such observation after the lag was last small.
+// latest observation that is at least half of TrendOver older than the last one. A lag may
+// fluctuate, so low is the least lag from that observation until a quarter of TrendOver after it.
+// An observation from history is used only if the lag changed by more than its possible error. ok
+// is false if there is no such observation after the lag was last small.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
 	for i := len(seen) - 1; i >= 0; i-- {
@@ -265,7 +280,7 @@ func earlier(seen []Observation, o Options) (from Observation, low time.Duration
 		if low <= o.Allowed {
 			return from, low, false
 		}
-		if from.At.After(last.At.Add(-o.Window / 2)) {
+		if from.At.After(last.At.Add(-o.TrendOver / 2)) {
 			continue
 		}
 		if change := (low - last.lag()).Abs(); from.Past && change <= (low+last.lag())/blur {
@@ -274,7 +289,7 @@ func earlier(seen []Observation, o Options) (from Observation, low time.Duration
 			return from, max(low, last.lag()-last.At.Sub(from.At)), true
 		}
 		for _, then := range seen[i+1:] {
-			if l := then.lag(); l >= 0 && then.At.Sub(from.At) <= o.Window/4 {
+			if l := then.lag(); l >= 0 && then.At.Sub(from.At) <= o.TrendOver/4 {
 				low = min(low, l)
 			}
 		}
@@ -304,11 +319,27 @@ func backSince(seen []Observation) time.Time {
 	return since
 }
 
-func join(a, b string) string {
-	if a == "" {
-		return b
+// Why returns the reason in words with its details, such as "its lag grew by 5 min in 3 min; its
+// checkpoint is held by an open window". It returns "" if there is no reason.
+func (v Shard) Why() string {
+	text, held := v.Reason.String(), ""
+	if v.Reason == OtherReason {
+		text = v.Detail
+	} else if v.Detail != "" {
+		text += " " + v.Detail
 	}
-	return a + "; " + b
+	switch {
+	case v.Held == "":
+		return text
+	case strings.HasPrefix(v.Held, "by "):
+		held = CheckpointHeld.String() + " " + v.Held
+	default:
+		held = CheckpointHeld.String() + ": " + v.Held
+	}
+	if v.Reason == CheckpointHeld || text == "" {
+		return held
+	}
+	return text + "; " + held
 }
 
 // rough formats a duration for people, with at most two units.

@@ -20,7 +20,7 @@ func at(seq string) shard.Position {
 }
 
 // each returns observations of one shard, one for every 30 s of the last five minutes. In all of
-// them the shard has an owner, and Wait is NoWait. change modifies them.
+// them the shard has an owner and no Reason. change modifies them.
 func each(change func(i int, o *health.Observation)) []health.Observation {
 	var all []health.Observation
 	for i := range 11 {
@@ -61,43 +61,45 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		}), health.Behind, "a moment ago"},
 		"it was watched for a moment": {each(func(_ int, o *health.Observation) { o.SavedLag = minutes(9) })[9:], health.Behind, "too briefly"},
 		"its handler hangs": {each(func(i int, o *health.Observation) {
-			o.Saved, o.SavedLag, o.Stage, o.Since = at("7"), minutes(5+i), "in the handler", noon.Add(-minutes(9))
+			o.Saved, o.SavedLag, o.Reason, o.Since = at("7"), minutes(5+i), health.InHandler, noon.Add(-minutes(9))
 		}), health.Stalled, "in the handler"},
 		"its handler fails": {each(func(i int, o *health.Observation) {
-			o.Saved, o.SavedLag, o.Stage, o.Attempts, o.Err = at("7"), minutes(5+i), "waiting to handle again", i, "no such table"
+			o.Saved, o.SavedLag, o.Reason, o.Attempts, o.Err = at("7"), minutes(5+i), health.HandlerFailed, i, "no such table"
 		}), health.Stalled, "handle again"},
 		"what nobody says is in its way": {each(func(i int, o *health.Observation) { o.Saved, o.SavedLag = at("7"), minutes(5+i) }), health.Stalled, "no record is handled"},
 		"its owner says so, and nothing else is known": {each(func(_ int, o *health.Observation) {
-			o.SavedLag, o.Complains, o.Since, o.Stage = -1, true, noon.Add(-minutes(3)), "backing off"
+			o.SavedLag, o.Complains, o.Since, o.Reason = -1, true, noon.Add(-minutes(3)), health.ReadFailed
 		})[10:], health.Stalled, "backing off"},
 		"its owner says so for a moment": {each(func(_ int, o *health.Observation) {
-			o.SavedLag, o.Complains, o.Since, o.Stage = 0, true, noon.Add(-minutes(1)), "backing off"
+			o.SavedLag, o.Complains, o.Since, o.Reason = 0, true, noon.Add(-minutes(1)), health.ReadFailed
 		})[10:], health.OK, ""},
-		"its worker sends no heartbeats": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.OwnerSilent }), health.Unread, "no heartbeats"},
+		"its worker sends no heartbeats": {each(func(_ int, o *health.Observation) { o.Owner, o.Reason = "", health.OwnerSilent }), health.Unread, "no heartbeats"},
 		"an open window holds its checkpoint, and it catches up": {each(func(i int, o *health.Observation) {
-			o.Handled, o.Saved, o.HandledLag, o.SavedLag, o.Held = o.Saved, at("7"), 0, minutes(9+i), "an open window"
-		}), health.OK, "an open window"},
+			o.Handled, o.Saved, o.HandledLag, o.SavedLag, o.Held = o.Saved, at("7"), 0, minutes(9+i), "by an open window"
+		}), health.OK, "by an open window"},
 		"an open window holds its checkpoint, of which alone something is known": {each(func(i int, o *health.Observation) {
-			o.Saved, o.SavedLag, o.Held = at("7"), minutes(9+i), "an open window"
-		}), health.OK, "an open window"},
+			o.Saved, o.SavedLag, o.Held = at("7"), minutes(9+i), "by an open window"
+		}), health.OK, "by an open window"},
 		"a window that is open for too long": {each(func(i int, o *health.Observation) {
-			o.Saved, o.SavedLag, o.Held = at("7"), 20*time.Hour, "an open window"
-		}), health.RetentionNear, "are lost in 4 h"},
-		"no worker lives":                       {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.NoWorker }), health.Unread, "no worker lives"},
-		"no room, and nothing known of its lag": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait, o.SavedLag = "", health.NoRoom, -1 }), health.Unread, "room"},
-		"it waits for its parents":              {each(func(_ int, o *health.Observation) { o.Owner, o.Wait, o.SavedLag = "", health.ForParents, minutes(9) }), health.Idle, "parents"},
-		"an operator paused it":                 {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.Paused }), health.Idle, "paused"},
+			o.Saved, o.SavedLag, o.Held = at("7"), 20*time.Hour, "by an open window"
+		}), health.RetentionNear, "records expire in 4 h"},
+		"no worker lives":                       {each(func(_ int, o *health.Observation) { o.Owner, o.Reason = "", health.NoWorker }), health.Unread, "no worker lives"},
+		"no room, and nothing known of its lag": {each(func(_ int, o *health.Observation) { o.Owner, o.Reason, o.SavedLag = "", health.NoRoom, -1 }), health.Unread, "room"},
+		"it waits for its parents": {each(func(_ int, o *health.Observation) {
+			o.Owner, o.Reason, o.SavedLag = "", health.WaitsForParents, minutes(9)
+		}), health.Idle, "parents"},
+		"an operator paused it": {each(func(_ int, o *health.Observation) { o.Owner, o.Reason = "", health.Paused }), health.Idle, "paused"},
 		"paused until records are lost": {each(func(_ int, o *health.Observation) {
-			o.Owner, o.Wait, o.SavedLag = "", health.Paused, 23*time.Hour
-		}), health.RetentionNear, "lost in 1 h"},
-		"half of the retention": {each(func(i int, o *health.Observation) { o.SavedLag = 13*time.Hour - minutes(i) }), health.RetentionNear, "lost in"},
+			o.Owner, o.Reason, o.SavedLag = "", health.Paused, 23*time.Hour
+		}), health.RetentionNear, "records expire in 1 h"},
+		"half of the retention": {each(func(i int, o *health.Observation) { o.SavedLag = 13*time.Hour - minutes(i) }), health.RetentionNear, "records expire in"},
 		"beyond the retention":  {each(func(_ int, o *health.Observation) { o.SavedLag = 30 * time.Hour }), health.RetentionNear, "expired"},
 		"records have expired":  {each(func(_ int, o *health.Observation) { o.Expired, o.SavedLag = true, minutes(3) }), health.RetentionNear, "expired"},
 		"it was set back": {each(func(i int, o *health.Observation) {
 			if i >= 5 {
 				o.Saved, o.SavedLag = at("1"), minutes(60-i)
 			}
-		}), health.GoingBack, "it was reset to an earlier position"},
+		}), health.GoingBack, "reset to an earlier position"},
 		"it was set back and has caught up": {each(func(i int, o *health.Observation) {
 			if i == 5 {
 				o.Saved = at("1")
@@ -107,8 +109,8 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := health.Evaluate(c.seen, noon, health.Options{})
-			if v.State != c.state || !strings.Contains(v.Why, c.why) || (c.why == "" && v.Why != "") {
-				t.Errorf("%v, %q; want %v, %q", v.State, v.Why, c.state, c.why)
+			if v.State != c.state || !strings.Contains(v.Why(), c.why) || (c.why == "" && v.Why() != "") {
+				t.Errorf("%v, %q; want %v, %q", v.State, v.Why(), c.state, c.why)
 			}
 		})
 	}
@@ -123,7 +125,7 @@ func TestALagThatHardlyGrowsIsNoTrouble(t *testing.T) {
 	} {
 		seen := each(func(i int, o *health.Observation) { o.SavedLag = time.Hour + time.Duration(i)*growth })
 		if v := health.Evaluate(seen, noon, health.Options{}); v.State != want {
-			t.Errorf("%v in 30 s: %v, %q, want %v", growth, v.State, v.Why, want)
+			t.Errorf("%v in 30 s: %v, %q, want %v", growth, v.State, v.Why(), want)
 		}
 	}
 }
@@ -147,7 +149,7 @@ func TestAStallBeginsWhenNothingWasDoneAnyMore(t *testing.T) {
 func TestALagGrowsWhileNobodyLooks(t *testing.T) {
 	t.Parallel()
 	seen := each(func(_ int, o *health.Observation) {
-		o.Owner, o.Wait, o.SavedLag, o.ReadLag = "", health.NoWorker, time.Hour, -1
+		o.Owner, o.Reason, o.SavedLag, o.ReadLag = "", health.NoWorker, time.Hour, -1
 	})
 	v := health.Evaluate(seen, noon.Add(2*time.Hour), health.Options{})
 	if v.SavedLag != 3*time.Hour || v.ReadLag != health.Unknown || v.Left != 21*time.Hour {
@@ -158,10 +160,10 @@ func TestALagGrowsWhileNobodyLooks(t *testing.T) {
 	}
 }
 
-func TestAWindowKeepsItsTimeAtAnyRate(t *testing.T) {
+func TestObservationsKeepTheirTimeAtAnyRate(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []time.Duration{time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour} {
-		var w health.Window
+		var w health.Observations
 		for i := range 2000 {
 			w.Add(health.Observation{At: noon.Add(time.Duration(i) * rate)}, 5*time.Minute)
 		}
@@ -181,11 +183,11 @@ func TestAWindowKeepsItsTimeAtAnyRate(t *testing.T) {
 
 func TestSinceWhenNobodyReadsDoesNotMove(t *testing.T) {
 	t.Parallel()
-	var w health.Window
+	var w health.Observations
 	for i := range 2000 {
 		o := health.Observation{At: noon.Add(time.Duration(i) * time.Second), Owner: "w1", SavedLag: time.Second}
 		if i >= 7 {
-			o.Owner, o.Wait = "", health.NoWorker
+			o.Owner, o.Reason = "", health.NoWorker
 		}
 		w.Add(o, 5*time.Minute)
 		v := health.Evaluate(w.All(), o.At, health.Options{})
@@ -193,7 +195,7 @@ func TestSinceWhenNobodyReadsDoesNotMove(t *testing.T) {
 			t.Fatalf("after %d s: %v since %v, want %v", i, v.State, v.Since, want)
 		}
 	}
-	one := []health.Observation{{At: noon, Wait: health.NoWorker, SavedLag: time.Second}}
+	one := []health.Observation{{At: noon, Reason: health.NoWorker, SavedLag: time.Second}}
 	if v := health.Evaluate(one, noon.Add(200*time.Second), health.Options{}); v.State != health.Unread || !v.Since.IsZero() {
 		t.Errorf("one look says since when: %+v", v)
 	}
@@ -205,7 +207,7 @@ func TestSinceWhenNobodyReadsDoesNotMove(t *testing.T) {
 func TestAnApplicationIsAsBadAsItsWorstShard(t *testing.T) {
 	t.Parallel()
 	shardOf := func(name string, s health.State, lag time.Duration) health.Named {
-		return health.Named{Stream: "orders", Name: name, Shard: health.Shard{State: s, SavedLag: lag, HandledLag: -1, ReadLag: -1, Why: "why", Since: noon, Err: "no\x1b[1m such\ntable"}}
+		return health.Named{Stream: "orders", Name: name, Shard: health.Shard{State: s, SavedLag: lag, HandledLag: -1, ReadLag: -1, Reason: health.OtherReason, Detail: "why", Since: noon, Err: "no\x1b[1m such\ntable"}}
 	}
 	for sentence, all := range map[string][]health.Named{
 		"unknown: it has no shards yet":         nil,
@@ -255,7 +257,7 @@ func FuzzEvaluate(f *testing.F) {
 		for i := range int(n % 16) {
 			o := health.Observation{
 				At: noon.Add(time.Duration(i) * time.Minute), SavedLag: time.Duration(lag), HandledLag: time.Duration(lag) + time.Duration(i), ReadLag: health.Unknown,
-				Wait: health.Wait(wait), Retention: time.Duration(retention),
+				Reason: health.Reason(wait), Retention: time.Duration(retention),
 			}
 			if owned {
 				o.Owner = "w"

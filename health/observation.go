@@ -10,37 +10,10 @@ import (
 // Unknown is the value of a lag that is not known.
 const Unknown time.Duration = -1
 
-// Wait is the reason why a shard has no reader.
-type Wait uint8
-
-const (
-	// NoWait means that the shard has a reader, or that the reason is not known.
-	NoWait Wait = iota
-	// ForParents means that the shard's parents are not finished yet. Problems are reported for the
-	// parents.
-	ForParents
-	// Paused means that an operator has paused the application or the stream.
-	Paused
-	// NoRoom means that all workers are at their limit.
-	NoRoom
-	// NoWorker means that no worker is alive.
-	NoWorker
-	// Unassigned means that workers are alive, but the shard has no owner yet.
-	Unassigned
-	// OwnerSilent means that the owner's heartbeats have stopped. Owner is then "".
-	OwnerSilent
-	// NoReader means that workers are alive, but none of them reads the shard's stream.
-	NoReader
-)
-
-// String returns the reason in words, or "" for NoWait.
-func (w Wait) String() string {
-	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "not assigned yet", "its worker sends no heartbeats", "no live worker reads its stream"}[min(w, NoReader)]
-}
-
 // Observation describes a shard at one moment. Zero fields are unknown. For lags, unknown is
 // [Unknown].
 type Observation struct {
+	// At is when the shard was observed. It must be set.
 	At time.Time
 	// Handled is the handled position, and Saved is the checkpoint. Outside the worker only Saved
 	// is known, and Handled is zero.
@@ -49,18 +22,20 @@ type Observation struct {
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
-	Wait  Wait // why it has no owner
-	// Stage is the owner's activity since Since, in words such as "in the handler". If there is no
-	// owner, Since is when the last heartbeat of the previous owner was seen, or zero. Attempts is
-	// the owner's number of consecutive failures, and Err is the last failure. Complains is set if
-	// the owner itself reports no progress since Since.
-	Stage     string
-	Since     time.Time
+	// Reason is what the owner does since Since, such as [InHandler]. If there is no owner, it is
+	// why not, such as [NoWorker], and Since is when the last heartbeat of the previous owner was
+	// seen, or zero. Detail completes the words of Reason. For [OtherReason] it is the text that
+	// the worker reported.
+	Reason Reason
+	Detail string
+	Since  time.Time
+	// Attempts is the owner's number of consecutive failures, and Err is the last failure.
+	// Complains is set if the owner itself reports no progress since Since.
 	Attempts  int
 	Err       string
 	Complains bool
-	// Held is the reason why the checkpoint does not move although records are handled, such as "an
-	// open window". Otherwise it is "".
+	// Held is why the checkpoint does not move although records are handled, as given to
+	// weir.Shard.Hold, such as "by an open window". Otherwise it is "".
 	Held string
 	// Retention is the retention of the stream, or 0 if unknown.
 	Retention time.Duration
@@ -70,7 +45,7 @@ type Observation struct {
 	// positions, and its lags are within 5 % of the true ones.
 	Past bool
 
-	begun *beginnings // set by a Window
+	begun *beginnings // set by Observations.Add
 }
 
 // progress returns the furthest known position.
@@ -107,20 +82,21 @@ func grown(lag time.Duration, since time.Duration) time.Duration {
 
 const maxLag = 1<<63 - 1
 
-// Window holds the latest observations of a shard, oldest first. It also remembers when the present
-// conditions began, however long ago that was. It is not safe for concurrent use.
-type Window struct {
+// Observations holds the latest observations of a shard, oldest first. It also remembers when the
+// present conditions began, however long ago that was. The zero value is empty and ready to use.
+// It is not safe for concurrent use.
+type Observations struct {
 	// Allowed is [Options.Allowed] of the evaluations, 0 for the default.
 	Allowed time.Duration
 	kept    []Observation
 }
 
 // Add adds the observation o. It drops observations that are older than o by more than span, which
-// is usually [Options.Window]. If o is not newer than the last observation, Add ignores it. If o
-// follows shortly after the last observation, it may replace that one. A window therefore stays
+// is usually [Options.TrendOver]. If o is not newer than the last observation, Add ignores it. If o
+// follows shortly after the last observation, it may replace that one. The memory therefore stays
 // small, however often Add is called. Observations from history are kept six times as long, until
 // later ones cover half the span.
-func (w *Window) Add(o Observation, span time.Duration) {
+func (w *Observations) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {
 		return
@@ -131,8 +107,8 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	} else {
 		o.begun = w.kept[n-1].then(o, allowed)
 	}
-	// Keep the first observation of each owner, so that a window shows each change.
-	if n > 1 && w.kept[n-1].replaceable(w.kept[n-2], o, span/windowParts) {
+	// Keep the first observation of each owner, so that each change is kept.
+	if n > 1 && w.kept[n-1].replaceable(w.kept[n-2], o, span/trendParts) {
 		w.kept[n-1] = o
 	} else {
 		w.kept = append(w.kept, o)
@@ -162,10 +138,11 @@ func (o Observation) replaceable(before, next Observation, apart time.Duration) 
 	return o.Owner == before.Owner && o.Past == next.Past && next.At.Sub(before.At) < apart
 }
 
-// All returns the observations, oldest first. The slice is valid until the next Add.
-func (w *Window) All() []Observation { return w.kept }
+// All returns the observations, oldest first. The slice belongs to w: the caller must not change
+// it, and it is valid until the next Add.
+func (w *Observations) All() []Observation { return w.kept }
 
 const (
-	windowParts = 10
-	pastSpans   = 6 // how much longer observations of the past are kept
+	trendParts = 10
+	pastSpans  = 6 // how much longer observations of the past are kept
 )

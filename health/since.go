@@ -89,7 +89,7 @@ func (o Observation) then(next Observation, allowed time.Duration) *beginnings {
 }
 
 // beginningsOf returns the beginnings at the last of some observations. The observations need not
-// come from a Window.
+// come from Observations.
 func beginningsOf(seen []Observation, allowed time.Duration) *beginnings {
 	last := seen[len(seen)-1]
 	if last.begun != nil {
@@ -137,7 +137,7 @@ func (v Shard) lasting() string {
 // Text describes the evaluation in words: the lag, the reason, how long the state has lasted, and
 // the last error. It does not name the state. All tools show this text.
 func (v Shard) Text() string {
-	text, lag := v.Why, v.Lag()
+	text, lag := v.Why(), v.Lag()
 	switch {
 	case text != "" && lag > 0 && v.State != OK && v.State != NotKnown:
 		text = rough(lag) + " behind, " + text

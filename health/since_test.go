@@ -12,7 +12,7 @@ import (
 // watched adds an observation each step for an hour, and returns the evaluation at its end and
 // after each step.
 func watched(step time.Duration, change func(after time.Duration, o *health.Observation)) (all []health.Shard) {
-	var w health.Window
+	var w health.Observations
 	for after := time.Duration(0); after <= time.Hour; after += step {
 		o := health.Observation{
 			At: noon.Add(after), Owner: "w1", Saved: at("1" + strings.Repeat("0", int(after/time.Second)/60)),
@@ -36,17 +36,17 @@ func TestTheTimeWhenAStateBeganDoesNotMove(t *testing.T) {
 	}{
 		"no worker lives": {health.Unread, func(after time.Duration, o *health.Observation) {
 			if after >= from {
-				o.Owner, o.Wait = "", health.NoWorker
+				o.Owner, o.Reason = "", health.NoWorker
 			}
 		}, "no worker lives since 12:10:00 UTC"},
 		"paused": {health.Idle, func(after time.Duration, o *health.Observation) {
 			if after >= from {
-				o.Owner, o.Wait = "", health.Paused
+				o.Owner, o.Reason = "", health.Paused
 			}
 		}, "paused since 12:10:00 UTC"},
 		"nothing is done": {health.Stalled, func(after time.Duration, o *health.Observation) {
 			if after >= from {
-				o.Saved, o.SavedLag, o.Stage = at("7"+strings.Repeat("0", 9)), after-from+time.Second, "in the handler"
+				o.Saved, o.SavedLag, o.Reason = at("7"+strings.Repeat("0", 9)), after-from+time.Second, health.InHandler
 			}
 		}, "in the handler since 12:10:00 UTC"},
 		"its lag grows": {health.FallingBehind, func(after time.Duration, o *health.Observation) {
@@ -79,7 +79,7 @@ func TestAChangeBetweenTwoLooksIsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	all := watched(8*time.Second, func(after time.Duration, o *health.Observation) {
 		if after >= 10*time.Minute {
-			o.Owner, o.Wait = "", health.NoWorker
+			o.Owner, o.Reason = "", health.NoWorker
 		}
 	})
 	if v := all[len(all)-1]; !v.Since.Equal(noon.Add(10*time.Minute-4*time.Second)) || v.AtLeast {
@@ -89,7 +89,7 @@ func TestAChangeBetweenTwoLooksIsInTheMiddle(t *testing.T) {
 
 func TestWhatWasThereAtTheFirstLookBeganAtAnUnknownTime(t *testing.T) {
 	t.Parallel()
-	for _, v := range watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Wait = "", health.NoWorker }) {
+	for _, v := range watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Reason = "", health.NoWorker }) {
 		if !v.Since.IsZero() || v.Text() != "no worker lives, since unknown" {
 			t.Fatalf("%q since %v", v.Text(), v.Since)
 		}
@@ -102,7 +102,7 @@ func TestAShardThatWasUpToDateAtTheFirstLookFellBehindLater(t *testing.T) {
 	if v := all[len(all)-1]; v.State != health.FallingBehind || !v.Since.Equal(noon.Add(9*time.Second)) {
 		t.Errorf("%v, %q", v.State, v.Text())
 	}
-	idle := watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Wait = "", health.ForParents })
+	idle := watched(time.Second, func(_ time.Duration, o *health.Observation) { o.Owner, o.Reason = "", health.WaitsForParents })
 	if v := idle[9]; v.Text() != "waits for its parents" {
 		t.Errorf("%q", v.Text())
 	}
@@ -127,20 +127,20 @@ func TestTheTrendIsKnownFromThePast(t *testing.T) {
 			return 0
 		}, health.Behind, "a moment ago"},
 	} {
-		var w health.Window
+		var w health.Observations
 		for ago := 30; ago > 0; ago-- {
 			w.Add(health.Observation{At: noon.Add(-time.Duration(ago) * time.Minute), Owner: "w1", Past: true, HandledLag: c.lag(ago), SavedLag: -1, ReadLag: -1}, 5*time.Minute)
 		}
 		w.Add(health.Observation{At: noon, Owner: "w1", Saved: at("5"), SavedLag: c.lag(0), HandledLag: -1, ReadLag: -1}, 5*time.Minute)
-		if v := health.Evaluate(w.All(), noon, health.Options{}); v.State != c.state || !strings.Contains(v.Why, c.why) {
-			t.Errorf("%s: %v, %q", name, v.State, v.Why)
+		if v := health.Evaluate(w.All(), noon, health.Options{}); v.State != c.state || !strings.Contains(v.Why(), c.why) {
+			t.Errorf("%s: %v, %q", name, v.State, v.Why())
 		}
 	}
 }
 
 func TestThePastIsDroppedOnceMoreIsKnown(t *testing.T) {
 	t.Parallel()
-	var w health.Window
+	var w health.Observations
 	for ago := 180; ago > 0; ago-- {
 		w.Add(health.Observation{At: noon.Add(-time.Duration(ago) * time.Minute), Owner: "w1", Past: true}, 5*time.Minute)
 	}

@@ -12,12 +12,15 @@ import (
 
 // Named is the evaluation of a shard with the shard's name.
 type Named struct {
+	// Stream is the name of the stream, and Name the ID of the shard.
 	Stream, Name string
 	Shard
 }
 
-// Application is the evaluation of an application. Its state is that of its worst shard.
+// Application is the evaluation of an application.
 type Application struct {
+	// State is that of the worst unfinished shard, [OK] if all are finished, and [NotKnown] if
+	// there are none.
 	State State
 	// Sentence describes the result: the state, the worst shard with its reason, and the number of
 	// other shards in trouble.
@@ -31,7 +34,8 @@ type Application struct {
 }
 
 // Sum evaluates an application by its shards that are not finished. Worse states come first, then
-// larger lags, then names, so Worst does not depend on the order of the arguments.
+// larger lags, then names, so Worst does not depend on the order of the arguments. Sum neither
+// changes nor keeps the slice.
 func Sum(shards []Named) Application {
 	a, all := Application{Lag: Unknown}, make([]Named, 0, len(shards))
 	for _, s := range shards {
@@ -72,11 +76,12 @@ func (a Application) Unanswered(since time.Time, known bool) Application {
 	return b
 }
 
-// Unanswered returns the evaluation of a shard whose store does not answer.
+// Unanswered returns the evaluation of a shard whose store does not answer. Its state is
+// [NotKnown], and its reason [StoreSilent].
 func (v Shard) Unanswered() Shard {
 	return Shard{
 		State: NotKnown, Finished: v.Finished,
-		Why:     "the store does not answer; before, it was " + v.State.String(),
+		Reason: StoreSilent, Detail: "(before, it was " + v.State.String() + ")",
 		ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown,
 	}
 }

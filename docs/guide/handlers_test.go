@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
@@ -364,7 +365,7 @@ func TestAHandlerThatTakesTooLong(t *testing.T) {
 		}))
 		worker.Until(weirtest.Handled(1, worker))
 		worker.Stop()
-		if s := <-stalled; s.Stage != string(weir.ShardHandling) || calls != 2 {
+		if s := <-stalled; s.Reason != health.InHandler || calls != 2 {
 			t.Errorf("%+v, after %d calls", s, calls)
 		}
 	})

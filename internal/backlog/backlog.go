@@ -5,6 +5,7 @@ package backlog
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -94,7 +95,7 @@ func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {
 		lags.Read = r.Behind
-		if r.Doing != source.AtTip && r.Doing != source.Subscribed && !r.Trying.IsZero() {
+		if r.Doing != health.AtTip && r.Doing != health.Subscribed && !r.Trying.IsZero() {
 			lags.Read += max(0, now.Sub(r.Trying))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -81,20 +82,20 @@ func TestLagsGrowWhileNothingGetsOn(t *testing.T) {
 		undone, unsaved time.Time
 		want            Lags // in seconds
 	}{
-		"nothing is known yet": {source.Status{Doing: source.Starting, Behind: -1}, time.Time{}, time.Time{}, Lags{-1, -1, -1}},
-		"at the tip":           {source.Status{Doing: source.AtTip, Trying: at(90)}, time.Time{}, time.Time{}, Lags{0, 0, 0}},
-		"subscribed":           {source.Status{Doing: source.Subscribed, Trying: at(95), Behind: 3 * time.Second}, time.Time{}, time.Time{}, Lags{3, 3, 3}},
-		"a read is due":        {source.Status{Doing: source.Pacing, Behind: 7 * time.Second, Trying: at(99)}, time.Time{}, time.Time{}, Lags{8, 8, 8}},
-		"reads fail":           {source.Status{Doing: source.BackingOff, Behind: 7 * time.Second, Trying: at(40)}, time.Time{}, time.Time{}, Lags{67, 67, 67}},
-		"the handler is slow":  {source.Status{Doing: source.AtTip}, at(70), time.Time{}, Lags{0, 30, 30}},
-		"records wait":         {source.Status{Doing: source.AtTip, Buffered: 1, Oldest: at(80)}, time.Time{}, time.Time{}, Lags{0, 20, 20}},
-		"both":                 {source.Status{Doing: source.AtTip, Buffered: 1, Oldest: at(80)}, at(70), time.Time{}, Lags{0, 30, 30}},
-		"not saved":            {source.Status{Doing: source.AtTip}, time.Time{}, at(60), Lags{0, 0, 40}},
+		"nothing is known yet": {source.Status{Doing: health.NotStarted, Behind: -1}, time.Time{}, time.Time{}, Lags{-1, -1, -1}},
+		"at the tip":           {source.Status{Doing: health.AtTip, Trying: at(90)}, time.Time{}, time.Time{}, Lags{0, 0, 0}},
+		"subscribed":           {source.Status{Doing: health.Subscribed, Trying: at(95), Behind: 3 * time.Second}, time.Time{}, time.Time{}, Lags{3, 3, 3}},
+		"a read is due":        {source.Status{Doing: health.Pacing, Behind: 7 * time.Second, Trying: at(99)}, time.Time{}, time.Time{}, Lags{8, 8, 8}},
+		"reads fail":           {source.Status{Doing: health.ReadFailed, Behind: 7 * time.Second, Trying: at(40)}, time.Time{}, time.Time{}, Lags{67, 67, 67}},
+		"the handler is slow":  {source.Status{Doing: health.AtTip}, at(70), time.Time{}, Lags{0, 30, 30}},
+		"records wait":         {source.Status{Doing: health.AtTip, Buffered: 1, Oldest: at(80)}, time.Time{}, time.Time{}, Lags{0, 20, 20}},
+		"both":                 {source.Status{Doing: health.AtTip, Buffered: 1, Oldest: at(80)}, at(70), time.Time{}, Lags{0, 30, 30}},
+		"not saved":            {source.Status{Doing: health.AtTip}, time.Time{}, at(60), Lags{0, 0, 40}},
 		"all three": {
-			source.Status{Doing: source.AwaitingHandler, Behind: time.Second, Trying: at(95)}, at(70), at(60), Lags{6, 30, 40},
+			source.Status{Doing: health.AwaitingHandler, Behind: time.Second, Trying: at(95)}, at(70), at(60), Lags{6, 30, 40},
 		},
-		"never answered, with records of before": {source.Status{Doing: source.BackingOff, Behind: -1, Trying: at(10)}, at(70), time.Time{}, Lags{-1, 30, 30}},
-		"a clock that was set back":              {source.Status{Doing: source.BackingOff, Trying: at(160)}, at(160), at(160), Lags{0, 0, 0}},
+		"never answered, with records of before": {source.Status{Doing: health.ReadFailed, Behind: -1, Trying: at(10)}, at(70), time.Time{}, Lags{-1, 30, 30}},
+		"a clock that was set back":              {source.Status{Doing: health.ReadFailed, Trying: at(160)}, at(160), at(160), Lags{0, 0, 0}},
 	} {
 		got := Now(c.r, c.undone, c.unsaved, now)
 		want := c.want

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
@@ -252,7 +253,7 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 			t.Errorf("up to %d bytes were in use, the budget is %d", peak, budget)
 		}
 		for i := range shards / 2 {
-			if s := m.fans[i].Status(); s.Doing == source.Subscribed && s.Buffered == 0 {
+			if s := m.fans[i].Status(); s.Doing == health.Subscribed && s.Buffered == 0 {
 				t.Errorf("shard %d: %+v", i, s)
 			}
 		}
@@ -279,7 +280,7 @@ func TestFanOutReadsAhead(t *testing.T) {
 			p.send()
 			synctest.Wait()
 		}
-		if s := p.fan.Status(); s.Doing != source.AwaitingHandler || s.Buffered != aheadEvents || s.Behind < 0 {
+		if s := p.fan.Status(); s.Doing != health.AwaitingHandler || s.Buffered != aheadEvents || s.Behind < 0 {
 			t.Errorf("with five events behind it is at %+v", s)
 		}
 		time.Sleep(stallTimeout - time.Second)
@@ -296,7 +297,7 @@ func TestFanOutReadsAhead(t *testing.T) {
 		if len(p.fails) > 0 || len(p.modes) > 0 || p.subscriptions() != 2 {
 			t.Errorf("%d subscriptions, failures %v, changes %v", p.subscriptions(), p.fails, p.modes)
 		}
-		if s := p.fan.Status(); s.Doing != source.Subscribed || s.Err != nil || s.Buffered != 0 {
+		if s := p.fan.Status(); s.Doing != health.Subscribed || s.Err != nil || s.Buffered != 0 {
 			t.Errorf("in the end it is at %+v", s)
 		}
 	})
@@ -362,15 +363,15 @@ func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 
 // Closing a subscription ends each of its waits.
 func TestFanOutClosesInEveryWait(t *testing.T) {
-	for want, wait := range map[source.Doing]func(p *fanned){
-		source.Subscribed: func(*fanned) {},
-		source.AwaitingHandler: func(p *fanned) {
+	for want, wait := range map[health.Reason]func(p *fanned){
+		health.Subscribed: func(*fanned) {},
+		health.AwaitingHandler: func(p *fanned) {
 			for range 4 {
 				p.send()
 				synctest.Wait()
 			}
 		},
-		source.AwaitingMemory: func(p *fanned) {
+		health.AwaitingMemory: func(p *fanned) {
 			p.fan.Share.TryTake(1, 1<<30)
 			over := p.budget.Share() // a share that may exceed the budget
 			defer time.AfterFunc(30*time.Second, over.Close)

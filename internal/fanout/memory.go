@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire/codec"
@@ -20,14 +21,14 @@ func (m eventMemory) Take(ctx context.Context, n int) error {
 		return err
 	}
 	if m.share.TryTake(n, n) == 0 {
-		m.now(source.AwaitingMemory)
+		m.now(health.AwaitingMemory)
 		ctx, cancel := context.WithTimeoutCause(ctx, memoryPatience, errCrowded)
 		defer cancel()
 		if err := m.share.Take(ctx, n); err != nil {
 			return err
 		}
 	}
-	m.now(source.Subscribed)
+	m.now(health.Subscribed)
 	m.taking += n
 	return nil
 }
@@ -96,7 +97,7 @@ func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
 	if n == 0 {
 		return nil
 	}
-	f.doing(source.AwaitingMemory)
+	f.doing(health.AwaitingMemory)
 	got, err := f.Share.AwaitRead(ctx, n)
 	m.granted = got.Bytes
 	return err
@@ -111,12 +112,12 @@ type muteListener struct {
 
 func (m *muteListener) Failed(err error, throttled bool, next time.Duration) {
 	if short := (*codec.NoMemoryError)(nil); errors.As(err, &short) {
-		m.f.doing(source.AwaitingMemory)
+		m.f.doing(health.AwaitingMemory)
 		return
 	}
 	if m.f.polling { // otherwise the failure concerns subscriptions, and judge reports it
 		m.f.failing(err)
-		m.f.doing(source.BackingOff)
+		m.f.doing(health.ReadFailed)
 	}
 	if m.Listener != nil {
 		m.Listener.Failed(err, throttled, next)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/polling"
@@ -41,8 +42,8 @@ type Reader struct {
 	takeovers    int       // consecutive takeovers of subscriptions younger than steady
 	refused      time.Time // since when another subscription blocks this one; zero if none does
 	polling      bool
-	due          time.Time    // while polling: when to try the next subscription
-	rest         source.Doing // while polling: why the next read waits
+	due          time.Time     // while polling: when to try the next subscription
+	rest         health.Reason // while polling: why the next read waits
 
 	mu     lock.Mutex[lock.Reader]
 	status source.Status
@@ -105,7 +106,7 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 		}
 		wait, err := f.judge(ctx, err)
 		if err == nil && wait > 0 {
-			f.doing(source.BackingOff)
+			f.doing(health.ReadFailed)
 			err = retry.Wait(ctx, wait)
 		}
 		if err != nil {
@@ -172,7 +173,7 @@ func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err erro
 		err = f.waitInLine(ctx, m)
 	}
 	if err == nil {
-		f.doing(source.Reading)
+		f.doing(health.Requesting)
 		page, err = f.Poll.Once(until)
 	}
 	if err == nil {
@@ -201,7 +202,7 @@ func (f *Reader) event(ctx context.Context) (source.Page, error) {
 }
 
 func (f *Reader) subscribe(ctx context.Context) error {
-	f.doing(source.Subscribing)
+	f.doing(health.Subscribing)
 	at, err := f.at()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package fanout
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 )
@@ -15,7 +16,10 @@ func (f *Reader) Status() source.Status {
 	if sub != nil {
 		sub.describe(&s)
 	}
-	if s.Doing == source.AtTip { // the reader waits for the idle interval
+	if s.Doing == health.NoReason {
+		s.Doing = health.NotStarted
+	}
+	if s.Doing == health.AtTip { // the reader waits for the idle interval
 		s.Trying = time.Time{}
 	}
 	return s
@@ -28,7 +32,7 @@ func (f *Reader) trying(since time.Time) {
 	f.status.Trying = since
 }
 
-func (f *Reader) doing(d source.Doing) {
+func (f *Reader) doing(d health.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.status.Doing != d || f.status.Since.IsZero() {
@@ -38,20 +42,20 @@ func (f *Reader) doing(d source.Doing) {
 
 // rests records why the next poll waits.
 func (f *Reader) rests(page source.Page) {
-	f.rest = source.Pacing
+	f.rest = health.Pacing
 	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
-		f.rest = source.AtTip
+		f.rest = health.AtTip
 	}
 	f.doing(f.rest)
 }
 
 // waits returns why the next poll waits. It also works if a subscription was tried since the last
 // poll.
-func (f *Reader) waits() source.Doing {
+func (f *Reader) waits() health.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.status.Err != nil {
-		return source.BackingOff
+		return health.ReadFailed
 	}
 	return f.rest
 }
@@ -108,7 +112,7 @@ func (s *subscription) describe(to *source.Status) {
 }
 
 // now sets the state of the goroutine that reads the subscription.
-func (s *subscription) now(d source.Doing) {
+func (s *subscription) now(d health.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doing != d {

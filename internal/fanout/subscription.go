@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
@@ -43,7 +44,7 @@ type subscription struct {
 	bytes  int   // memory of the queued events
 	err    error // returned after the queue is empty
 	closed bool
-	doing  source.Doing // state of the goroutine
+	doing  health.Reason // state of the goroutine
 	since  time.Time
 }
 
@@ -80,7 +81,7 @@ func roomFor(n, events, bytes int) bool {
 func read(w *wire.Subscription, share *memory.Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		doing: source.Subscribed, since: time.Now(),
+		doing: health.Subscribed, since: time.Now(),
 	}
 	go func() {
 		defer close(s.done)
@@ -132,11 +133,11 @@ func (s *subscription) await(ctx context.Context, n int) error {
 		ok := roomFor(n, len(s.queue), s.bytes)
 		s.mu.Unlock()
 		if ok {
-			s.now(source.Subscribed)
+			s.now(health.Subscribed)
 			return nil
 		}
 		s.waited = true
-		s.now(source.AwaitingHandler)
+		s.now(health.AwaitingHandler)
 		if timer == nil {
 			timer = time.NewTimer(stallTimeout)
 			defer timer.Stop()

@@ -3,9 +3,9 @@ package keyed
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -37,7 +37,7 @@ type turn struct {
 
 // Status describes the state of a call.
 type Status struct {
-	State   supervise.State
+	State   health.Reason
 	Since   mono.Time // start of State
 	Attempt int
 	Err     error     // error of the last call; nil if it succeeded
@@ -57,12 +57,12 @@ func (c *Call) begin(l *Lane, behind time.Duration) {
 // runs records that user code is running.
 func (c *Call) runs(now mono.Time) {
 	c.works, c.began = true, now
-	c.State, c.Since = supervise.Handling, now
+	c.State, c.Since = health.InHandler, now
 }
 
 // Enter records the state of the call. The goroutine that calls the user code calls Enter.
-func (c *Call) Enter(state supervise.State, attempt int, err error) {
-	if state == supervise.Handling && err == nil && c.Err == nil {
+func (c *Call) Enter(state health.Reason, attempt int, err error) {
+	if state == health.InHandler && err == nil && c.Err == nil {
 		return // this is already recorded
 	}
 	c.runner.mu.Lock()

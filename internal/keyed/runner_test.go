@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/proof/pooled"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -173,7 +173,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 		failed := errors.New("failed")
 		h := &host{does: func(c *Call, r *source.Record) Step {
 			if string(r.Data) == "a2" {
-				c.Enter(supervise.Retrying, 1, failed)
+				c.Enter(health.HandlerFailed, 1, failed)
 				return Step{Pause: time.Minute}
 			}
 			return Step{}
@@ -181,7 +181,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 		r := started(h, 10, 10)
 		add(t, r, run(1, "b a b"))
 		time.Sleep(30 * time.Second)
-		if k := r.Look(); k.Keys != 1 || k.Calls != 0 || k.Records != 2 || k.State != supervise.Retrying || k.Attempt != 1 || !errors.Is(k.Err, failed) {
+		if k := r.Look(); k.Keys != 1 || k.Calls != 0 || k.Records != 2 || k.State != health.HandlerFailed || k.Attempt != 1 || !errors.Is(k.Err, failed) {
 			t.Errorf("%+v", k)
 		}
 		if r.Mark() != at(t, 1) {
@@ -346,7 +346,7 @@ func TestACallIsUsedAgain(t *testing.T) {
 		t.Errorf("%+v", c.Status)
 	}
 	c.runs(mono.Now())
-	if c.State != supervise.Handling {
+	if c.State != health.InHandler {
 		t.Errorf("it is %q", c.State)
 	}
 }

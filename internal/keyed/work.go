@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // The mutex is held during the methods of this file, unless their comments say otherwise.
@@ -171,7 +171,7 @@ func (r *Runner) settle(c *Call, step Step) (next *Call) {
 func (r *Runner) rest(c *Call, use uint64) (goOn func()) {
 	gives := false
 	r.mu.Lock()
-	if c.use != use || c.lane == nil || c.State != supervise.Handling {
+	if c.use != use || c.lane == nil || c.State != health.InHandler {
 		r.mu.Unlock()
 		return func() {}
 	}
@@ -222,7 +222,7 @@ func (r *Runner) tellChange() {
 // pause makes a call wait before it continues.
 func (r *Runner) pause(c *Call, d time.Duration) {
 	r.span.Pause(c.lane)
-	c.State, c.Since = supervise.Retrying, mono.Now()
+	c.State, c.Since = health.HandlerFailed, mono.Now()
 	c.due = c.Since.Add(d)
 	heap.Push(&r.paused, c)
 	r.wakeAt()

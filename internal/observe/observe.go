@@ -5,7 +5,6 @@ package observe
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -37,13 +36,13 @@ type Look struct {
 // Watch stores the observations of an application that are needed to rate it. The zero value is
 // ready to use. It is not safe for concurrent use.
 type Watch struct {
-	Options health.Options
-	windows map[lease.Key]*health.Window
-	owners  map[lease.Key]string // sessions, as of the last look
-	beats   map[string]beat
-	group   Group
-	past    Past
-	began   time.Time // when the past became known
+	Options  health.Options
+	observed map[lease.Key]*health.Observations
+	owners   map[lease.Key]string // sessions, as of the last look
+	beats    map[string]beat
+	group    Group
+	past     Past
+	began    time.Time // when the past became known
 }
 
 // beat is a session's heartbeat count, and when a look first found this count.
@@ -72,22 +71,22 @@ func (w *Watch) Add(l Look) {
 	for _, of := range l.View.Leases {
 		owners[of.Key] = of.Owner
 	}
-	kept := map[lease.Key]*health.Window{}
+	kept := map[lease.Key]*health.Observations{}
 	for key, o := range Shards(l) {
-		window := w.windows[key]
-		if window == nil || w.mistaken(window, o, owners[key]) {
-			window = w.past.window(key, o, owners[key], w.Options)
+		all := w.observed[key]
+		if all == nil || w.mistaken(all, o, owners[key]) {
+			all = w.past.before(key, o, owners[key], w.Options)
 		}
-		window.Add(o, w.Options.Defaults().Window)
-		kept[key] = window
+		all.Add(o, w.Options.Defaults().TrendOver)
+		kept[key] = all
 	}
-	w.windows, w.owners, w.group = kept, owners, GroupOf(l.View, l.Silent)
+	w.observed, w.owners, w.group = kept, owners, GroupOf(l.View, l.Silent)
 }
 
 // mistaken reports whether earlier looks counted a shard as held by a session, although no look has
 // seen a heartbeat of that session.
-func (w *Watch) mistaken(window *health.Window, o health.Observation, owner string) bool {
-	all := window.All()
+func (w *Watch) mistaken(kept *health.Observations, o health.Observation, owner string) bool {
+	all := kept.All()
 	return o.Owner == "" && owner != "" && all[len(all)-1].Owner != "" && !w.beats[owner].moved
 }
 
@@ -95,16 +94,16 @@ func (w *Watch) mistaken(window *health.Window, o health.Observation, owner stri
 // A later call adds the reports to the observations so far.
 func (w *Watch) Remember(p Past) {
 	w.past, w.began = p, time.Time{}
-	for key, window := range w.windows {
-		seen := slices.Clone(window.All())
+	for key, all := range w.observed {
+		seen := slices.Clone(all.All())
 		if len(seen) == 0 || len(p[key]) == 0 {
 			continue
 		}
-		again := p.window(key, seen[0], w.owners[key], w.Options)
+		again := p.before(key, seen[0], w.owners[key], w.Options)
 		for _, o := range seen {
-			again.Add(o, w.Options.Defaults().Window)
+			again.Add(o, w.Options.Defaults().TrendOver)
 		}
-		w.windows[key] = again
+		w.observed[key] = again
 	}
 }
 
@@ -131,9 +130,10 @@ func (w *Watch) Group() Group { return w.group }
 // Judge returns the health of each shard at a moment, the worst first, and the health of the
 // application.
 func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
-	all := make([]health.Named, 0, len(w.windows))
-	for key, window := range w.windows {
-		all = append(all, health.Named{Stream: key.Stream, Name: key.Shard, Shard: health.Evaluate(window.All(), now, w.Options)})
+	all := make([]health.Named, 0, len(w.observed))
+	for key, seen := range w.observed {
+		s := health.Evaluate(seen.All(), now, w.Options)
+		all = append(all, health.Named{Stream: key.Stream, Name: key.Shard, Shard: s})
 	}
 	slices.SortFunc(all, health.Compare)
 	return health.Sum(all), all
@@ -160,11 +160,11 @@ func Shards(l Look) map[lease.Key]health.Observation {
 		if lag, known := l.Lags[of.Key]; known {
 			o.SavedLag, o.Expired = lag.Behind, lag.Expired
 		}
-		o.Wait = waitOf(of, l, workers[of.Owner], finished, living, room)
-		if slices.Contains(unread, of.Stream) && (o.Wait == health.NoRoom || o.Wait == health.Unassigned) {
-			o.Wait = health.NoReader
+		o.Reason = unownedReason(of, l, workers[of.Owner], finished, living, room)
+		if slices.Contains(unread, of.Stream) && (o.Reason == health.NoRoom || o.Reason == health.Unassigned) {
+			o.Reason = health.NoReader
 		}
-		if o.Wait == health.NoWait {
+		if o.Reason == health.NoReason {
 			w := workers[of.Owner]
 			o.Owner = cmp.Or(w.Name, w.Session)
 			complain(&o, w, of.Key, l.Heard[w.Session])
@@ -176,18 +176,20 @@ func Shards(l Look) map[lease.Key]health.Observation {
 	return all
 }
 
-// waitOf returns why a shard is not read, or NoWait if its owner reads it.
-func waitOf(of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]bool, living int, room bool) health.Wait {
+// unownedReason returns why no worker reads a shard, or NoReason if its owner reads it.
+func unownedReason(
+	of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]bool, living int, room bool,
+) health.Reason {
 	switch {
 	case of.Owner != "" && owner != nil && !owner.Ended && !l.Silent[of.Owner]:
-		return health.NoWait
+		return health.NoReason
 	case slices.Contains(l.View.Paused, "") || slices.Contains(l.View.Paused, of.Stream):
 		return health.Paused
 	case slices.ContainsFunc(of.Parents, func(p string) bool {
 		done, there := finished[lease.Key{Stream: of.Stream, Shard: p}]
 		return there && !done
 	}):
-		return health.ForParents
+		return health.WaitsForParents
 	case living == 0:
 		return health.NoWorker
 	case of.Owner != "":
@@ -237,14 +239,18 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
 		}
-		switch t.State { // in these cases the shard is healthy
-		case lease.GaveUp:
+		reason := health.ReportedReason(t.State)
+		switch reason { //nolint:exhaustive // in these cases the shard is healthy
+		case health.DeadLettered:
 			continue
-		case lease.OnPurpose:
-			o.Held = strings.TrimPrefix(t.Why, "by ")
+		case health.CheckpointHeld:
+			o.Held = t.Why
 			continue
 		}
-		o.Complains, o.Stage, o.Since = true, t.State, heard.Add(-t.For)
+		o.Complains, o.Reason, o.Since, o.Detail = true, reason, heard.Add(-t.For), ""
+		if reason == health.OtherReason {
+			o.Detail = t.State
+		}
 		o.Err, o.Attempts = t.Why, t.Failing.Attempts
 		if t.Key == key {
 			return // a trouble of the shard itself contains more information

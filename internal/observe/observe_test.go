@@ -29,10 +29,10 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 		workers []lease.Worker
 		silent  string
 		paused  []string
-		want    health.Wait
+		want    health.Reason
 	}{
-		"its owner lives": {owned, []lease.Worker{worker(nothing)}, "", nil, health.NoWait},
-		"its owner lives, while it is being paused": {owned, []lease.Worker{worker(nothing)}, "", []string{""}, health.NoWait},
+		"its owner lives": {owned, []lease.Worker{worker(nothing)}, "", nil, health.NoReason},
+		"its owner lives, while it is being paused": {owned, []lease.Worker{worker(nothing)}, "", []string{""}, health.NoReason},
 		"its owner has ended":                       {owned, []lease.Worker{worker(func(w *lease.Worker) { w.Ended = true })}, "", nil, health.NoWorker},
 		"its owner is silent":                       {owned, []lease.Worker{worker(nothing), {Session: "s2"}}, "s1", nil, health.OwnerSilent},
 		"its owner was forgotten":                   {owned, []lease.Worker{{Session: "s2"}}, "", nil, health.OwnerSilent},
@@ -40,7 +40,7 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 		"the application is paused":                 {lease.Lease{Key: key("a")}, nil, "", []string{""}, health.Paused},
 		"its stream is paused":                      {lease.Lease{Key: key("a")}, nil, "", []string{"orders"}, health.Paused},
 		"another stream is paused":                  {lease.Lease{Key: key("a")}, nil, "", []string{"bills"}, health.NoWorker},
-		"its parent is unfinished":                  {lease.Lease{Key: key("a"), Parents: []string{"b"}}, []lease.Worker{worker(nothing)}, "", nil, health.ForParents},
+		"its parent is unfinished":                  {lease.Lease{Key: key("a"), Parents: []string{"b"}}, []lease.Worker{worker(nothing)}, "", nil, health.WaitsForParents},
 		"its parent is unknown":                     {lease.Lease{Key: key("a"), Parents: []string{"z"}}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
 		"the only worker is full":                   {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.MaxLeases = 1 })}, "", nil, health.NoRoom},
 		"the only worker is drained":                {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Drain = true })}, "", nil, health.NoRoom},
@@ -57,8 +57,8 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 				At: noon, Silent: map[string]bool{c.silent: true},
 				View: lease.View{Leases: []lease.Lease{c.of, {Key: key("b"), Owner: "s1"}}, Workers: c.workers, Paused: c.paused},
 			})[c.of.Key]
-			if seen.Wait != c.want || (seen.Owner != "") != (c.want == health.NoWait) {
-				t.Errorf("%v, owner %q; want %v", seen.Wait, seen.Owner, c.want)
+			if seen.Reason != c.want || (seen.Owner != "") != (c.want == health.NoReason) {
+				t.Errorf("%v, owner %q; want %v", seen.Reason, seen.Owner, c.want)
 			}
 		})
 	}
@@ -76,13 +76,13 @@ func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 		}}},
 	}
 	seen := observe.Shards(observe.Look{At: noon, View: view})
-	if a := seen[key("a")]; !a.Complains || a.Stage != "in the handler" || !a.Since.Equal(noon.Add(-3*time.Minute)) || a.Err != "it hangs" {
+	if a := seen[key("a")]; !a.Complains || a.Reason != health.InHandler || !a.Since.Equal(noon.Add(-3*time.Minute)) || a.Err != "it hangs" {
 		t.Errorf("%+v", a)
 	}
 	if b := seen[key("b")]; !b.Complains || b.Err != "no route" {
 		t.Errorf("%+v", b)
 	}
-	if c := seen[key("c")]; c.Complains || c.Held != "an open window" {
+	if c := seen[key("c")]; c.Complains || c.Held != "by an open window" {
 		t.Errorf("giving records up is no complaint, nor is holding a checkpoint: %+v", c)
 	}
 }

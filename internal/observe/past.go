@@ -60,12 +60,12 @@ func inOrder(a, b Report) int {
 	return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(held(a), held(b)))
 }
 
-// window returns a window with the reports about a shard before its first observation. owner is the
-// session that owns the lease now.
-func (p Past) window(
+// before returns observations from the reports about a shard before its first observation. owner is
+// the session that owns the lease now.
+func (p Past) before(
 	key lease.Key, first health.Observation, owner string, o health.Options,
-) *health.Window {
-	w, span := &health.Window{Allowed: o.Allowed}, o.Defaults().Window
+) *health.Observations {
+	w, span := &health.Observations{Allowed: o.Allowed}, o.Defaults().TrendOver
 	var last Report
 	for _, r := range p[key] {
 		at := time.Unix(60*r.Minute, 0)
@@ -95,7 +95,7 @@ func (p Past) window(
 	}
 	if end.Before(first.At) {
 		w.Add(health.Observation{
-			At: end, Wait: first.Wait, Past: true,
+			At: end, Reason: first.Reason, Past: true,
 			HandledLag: health.Unknown, SavedLag: health.Unknown, ReadLag: health.Unknown,
 		}, span)
 	}

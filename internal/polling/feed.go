@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
@@ -56,7 +57,7 @@ type Feed struct {
 	// light predicts that the next answer will be empty and fast. It must not change while the feed
 	// is in a list of the scheduler.
 	light bool
-	doing source.Doing
+	doing health.Reason
 	// Waits makes Next wait for a page. Without Waits, Next returns [source.ErrEmpty]. Set it
 	// before the first Next.
 	Waits bool
@@ -149,7 +150,7 @@ var (
 // NewFeed returns a feed that begins to read with the first call of Next. poll configures the feed,
 // but owner replaces its Listener. The feed has its own share of the memory budget.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
-	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1}
+	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1, doing: health.NotStarted}
 	f.poll.Listener = owner
 	budget.Open(&f.share)
 	return f
@@ -266,7 +267,7 @@ func (f *Feed) Status() source.Status {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
-	if s.Doing == source.AwaitingMemory { // not a stall while other shares in the line are served
+	if s.Doing == health.AwaitingMemory { // not a stall while other shares in the line are served
 		if served := f.share.Budget().LastServed(); !s.Trying.IsZero() && served.After(s.Trying) {
 			s.Trying = served
 		}
@@ -368,9 +369,9 @@ func (f *Feed) rouse() {
 	}
 }
 
-func (f *Feed) now(d source.Doing) { f.from(d, mono.Now()) }
+func (f *Feed) now(d health.Reason) { f.from(d, mono.Now()) }
 
-func (f *Feed) from(d source.Doing, now mono.Time) {
+func (f *Feed) from(d health.Reason, now mono.Time) {
 	if f.doing != d {
 		f.doing, f.since = d, now
 	}

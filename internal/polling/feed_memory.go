@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
@@ -72,7 +72,7 @@ func (f *Feed) admit(now mono.Time) bool {
 	switch admissionOf(have, int(f.parts), record <= f.share.Most(), late) {
 	case afterOwn:
 		f.short, f.state = true, parked
-		f.from(source.AwaitingHandler, now)
+		f.from(health.AwaitingHandler, now)
 		return false
 	case tryLater:
 		if f.starved.IsZero() {
@@ -124,7 +124,7 @@ func (f *Feed) served(got memory.Grant) {
 
 // lacks sets the status to waiting for memory. The caller holds the lock.
 func (f *Feed) lacks(now mono.Time) {
-	f.from(source.AwaitingMemory, now)
+	f.from(health.AwaitingMemory, now)
 	if f.trying.IsZero() {
 		f.trying = now
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/internal/wire/codec"
@@ -50,9 +50,9 @@ func (f *Feed) begin(l *lane) bool {
 	_, f.end = l.context(owner.Calls())
 	f.poll.began = now
 	if f.poll.iterator == "" {
-		f.from(source.Positioning, now)
+		f.from(health.Positioning, now)
 	} else {
-		f.from(source.Reading, now)
+		f.from(health.Requesting, now)
 	}
 	return true
 }
@@ -93,21 +93,21 @@ func (f *Feed) finish(l *lane) {
 		f.held = true
 	case err != nil:
 		f.wrong().ends = err
-		f.from(source.BackingOff, now)
+		f.from(health.ReadFailed, now)
 	case wait > 0:
 		f.poll.due = later(f.poll.due, now.Add(wait))
-		f.from(source.BackingOff, now)
+		f.from(health.ReadFailed, now)
 	case f.state == over:
-		f.from(source.Ended, now)
+		f.from(health.Ended, now)
 	case !f.roomy():
-		f.from(source.AwaitingHandler, now)
+		f.from(health.AwaitingHandler, now)
 	case f.needs > 0:
-		f.from(source.AwaitingMemory, now)
+		f.from(health.AwaitingMemory, now)
 	case tip:
-		f.from(source.AtTip, now)
+		f.from(health.AtTip, now)
 		f.light = now.Sub(f.poll.began) < slow && f.poll.Caller.Splits()
 	default:
-		f.from(source.Pacing, now)
+		f.from(health.Pacing, now)
 	}
 	if f.state == parked && f.ends() == nil {
 		f.resume()
@@ -128,7 +128,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 			return false, err
 		}
 		f.mu.Lock()
-		f.now(source.Reading)
+		f.now(health.Requesting)
 		f.mu.Unlock()
 	}
 	next := f.part()
@@ -282,7 +282,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	defer func() {
 		f.mu.Lock()
 		f.room = nil
-		f.now(source.Reading)
+		f.now(health.Requesting)
 		f.mu.Unlock()
 		if timer != nil {
 			timer.Stop()
@@ -297,9 +297,9 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 			return nil
 		}
 		f.room = room
-		f.now(source.AwaitingHandler)
+		f.now(health.AwaitingHandler)
 		if fits {
-			f.now(source.AwaitingMemory)
+			f.now(health.AwaitingMemory)
 		}
 		f.mu.Unlock()
 		if timer == nil {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/kinesistest"
@@ -228,19 +228,19 @@ func TestManyIdleShards(t *testing.T) {
 
 func TestEveryWaitHasANameAndEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		want  source.Doing
+		want  health.Reason
 		setup func(s *fed, f *Feed)
 		next  bool // Next waits
 	}{
-		"nothing asked yet":    {source.Starting, func(*fed, *Feed) {}, false},
-		"at the tip":           {source.AtTip, func(s *fed, f *Feed) { s.put(0, 1, 100); s.take(f, 0, 1, 0) }, true},
-		"an iterator":          {source.Positioning, func(s *fed, _ *Feed) { s.delay("GetShardIterator") }, true},
-		"an answer":            {source.Reading, func(s *fed, _ *Feed) { s.delay("GetRecords") }, true},
-		"a failure":            {source.BackingOff, func(s *fed, _ *Feed) { s.fail("GetRecords") }, true},
-		"a handler that hangs": {source.AwaitingHandler, func(s *fed, f *Feed) { s.put(0, 3000, 1000); _, _ = f.Next(s.t.Context()) }, false},
-		"memory":               {source.AwaitingMemory, func(s *fed, _ *Feed) { s.hog(); s.put(0, 1, 900_000) }, true},
-		"the end":              {source.Ended, func(s *fed, f *Feed) { s.srv.Split("s", s.shards[0]); _, _ = f.Next(s.t.Context()) }, false},
-		"the limits": {source.Pacing, func(s *fed, f *Feed) {
+		"nothing asked yet":    {health.NotStarted, func(*fed, *Feed) {}, false},
+		"at the tip":           {health.AtTip, func(s *fed, f *Feed) { s.put(0, 1, 100); s.take(f, 0, 1, 0) }, true},
+		"an iterator":          {health.Positioning, func(s *fed, _ *Feed) { s.delay("GetShardIterator") }, true},
+		"an answer":            {health.Requesting, func(s *fed, _ *Feed) { s.delay("GetRecords") }, true},
+		"a failure":            {health.ReadFailed, func(s *fed, _ *Feed) { s.fail("GetRecords") }, true},
+		"a handler that hangs": {health.AwaitingHandler, func(s *fed, f *Feed) { s.put(0, 3000, 1000); _, _ = f.Next(s.t.Context()) }, false},
+		"memory":               {health.AwaitingMemory, func(s *fed, _ *Feed) { s.hog(); s.put(0, 1, 900_000) }, true},
+		"the end":              {health.Ended, func(s *fed, f *Feed) { s.srv.Split("s", s.shards[0]); _, _ = f.Next(s.t.Context()) }, false},
+		"the limits": {health.Pacing, func(s *fed, f *Feed) {
 			s.put(0, 10, 100)
 			time.Sleep(time.Second)
 			f.poll.Limit, f.limit = 1, 1
@@ -260,7 +260,7 @@ func TestEveryWaitHasANameAndEnds(t *testing.T) {
 						done <- err
 					}()
 				}
-				if test.want != source.Pacing {
+				if test.want != health.Pacing {
 					time.Sleep(5 * time.Second)
 				}
 				synctest.Wait()
@@ -269,7 +269,7 @@ func TestEveryWaitHasANameAndEnds(t *testing.T) {
 					t.Errorf("it is %s since %v, want %s", st.Doing, st.Since, test.want)
 				}
 				switch st.Doing {
-				case source.Positioning, source.Reading, source.BackingOff, source.AwaitingMemory:
+				case health.Positioning, health.Requesting, health.ReadFailed, health.AwaitingMemory:
 					if tried := time.Since(st.Trying); tried < 4*time.Second || tried > 5*time.Second {
 						t.Errorf("it has been trying for %v", tried)
 					}
@@ -278,7 +278,7 @@ func TestEveryWaitHasANameAndEnds(t *testing.T) {
 						t.Errorf("it is trying since %v", st.Trying)
 					}
 				}
-				if (st.Doing == source.BackingOff) != (st.Err != nil && st.Attempt > 0) {
+				if (st.Doing == health.ReadFailed) != (st.Err != nil && st.Attempt > 0) {
 					t.Errorf("attempt %d, %v", st.Attempt, st.Err)
 				}
 				began := time.Now()
@@ -387,16 +387,6 @@ func TestLimitsOfRecords(t *testing.T) {
 	}
 	if faster(400, 10_000) != 800 || faster(6000, 10_000) != 10_000 {
 		t.Error("a limit does not grow to what is allowed")
-	}
-}
-
-func TestDoingIsNamed(t *testing.T) {
-	seen := map[string]bool{}
-	for d := source.Starting; d <= source.Ended; d++ {
-		if s := d.String(); s == "" || seen[s] || strings.ContainsAny(s, "()") {
-			t.Errorf("%d is called %q", d, s)
-		}
-		seen[d.String()] = true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/history/sampling"
 	"github.com/weir-go/weir/internal/shardrun"
@@ -112,7 +113,7 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 		s.run.standing.forgetStalls(key)
 		l.SetStalls(0)
 	}
-	if of.Handling == "" && of.Reading == supervise.AtTip {
+	if of.Handling == health.NoReason && of.Reading == health.AtTip {
 		l.Acquit()
 	}
 	f := look.At(key, &of)
@@ -123,7 +124,7 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 	if f.Verdict == supervise.Sound {
 		return nil
 	}
-	e := event.Stalled{Stage: string(cmp.Or(of.Handling, of.Reading)), Since: f.Since, Err: of.Err}
+	e := event.Stalled{Reason: cmp.Or(of.Handling, of.Reading), Since: f.Since, Err: of.Err}
 	return s.act(l, e, f.Verdict, supervise.Stalls{Count: of.Stalls + 1, Last: look.Now})
 }
 
@@ -150,7 +151,7 @@ func (s *supervisor) act(l *shardrun.Loop, e event.Stalled, what supervise.Verdi
 // giveUp releases the lease of a shard that makes no progress.
 func (s *supervisor) giveUp(l *shardrun.Loop, e event.Stalled) {
 	l.Repeated().Error("a shard makes no progress; this worker releases its lease",
-		"stage", e.Stage, "since", e.Since, "seq", l.Term().At(), "err", e.Err)
+		"reason", e.Reason.String(), "since", e.Since, "seq", l.Term().At(), "err", e.Err)
 	l.Term().GiveUp(shardrun.ErrStalled)
 	s.tellStalled(l, e)
 }

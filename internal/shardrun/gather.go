@@ -3,6 +3,7 @@ package shardrun
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/memory"
@@ -95,5 +96,5 @@ func (g *gatherer) isDue() bool {
 	s := g.loop.source.Status()
 	// A subscription waits for memory for a moment with every event, so a short wait does not
 	// count.
-	return s.Doing == source.AwaitingMemory && (!g.loop.in.FanOut || time.Since(s.Since) > time.Second)
+	return s.Doing == health.AwaitingMemory && (!g.loop.in.FanOut || time.Since(s.Since) > time.Second)
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
@@ -140,7 +140,7 @@ func (d *Handover) close() {
 
 // enter sets the state of the batch's key, or of the shard if batches are handled one after the
 // other.
-func (d *Handover) enter(state supervise.State, attempt int, err error) {
+func (d *Handover) enter(state health.Reason, attempt int, err error) {
 	if d.key != nil {
 		d.key.Enter(state, attempt, err)
 	} else {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // afterFailure acts on a failure of the handler that NoteFailure has already noted. It returns the
@@ -35,7 +35,7 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 	case failure.WaitForOthers, failure.WaitForRoom:
 		d.tellWaits(v)
 	}
-	d.enter(supervise.Retrying, d.Attempts, err)
+	d.enter(health.HandlerFailed, d.Attempts, err)
 	d.failed(failedAgain, err, pause)
 	return pause
 }
@@ -46,7 +46,7 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 func (d *Handover) afterDenial(err error) time.Duration {
 	d.NoteFailure(err, false, time.Now())
 	pause := retry.Pause(d.loop.in.RetryMin, d.loop.in.RetryMax, 1)
-	d.enter(supervise.Retrying, d.Attempts, err)
+	d.enter(health.HandlerFailed, d.Attempts, err)
 	d.failed(failedAgain, err, pause)
 	d.History.Forget()
 	return pause
@@ -99,7 +99,7 @@ type dying struct {
 // putLetters tries once to store the letters, and returns the pause before the next attempt.
 func (d *Handover) putLetters() (time.Duration, next) {
 	g, l := d.dying, d.loop
-	d.enter(supervise.GivingUp, d.Attempts, g.last)
+	d.enter(health.StoringDeadLetters, d.Attempts, g.last)
 	g.tries++
 	if err := l.in.User.PutLetters(&d.ctx, g.letters); err != nil {
 		if context.Cause(l.term.Context()) != nil {
@@ -172,9 +172,9 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 		return
 	}
 	d.Held = v.Do
-	why := "this worker has handled no other record since the record first failed"
+	why := health.NoOtherHandled.String()
 	if v.Do == failure.WaitForRoom {
-		why = "that would exceed the limit per minute"
+		why = health.RateLimited.String()
 	}
 	l := d.loop
 	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
@@ -191,7 +191,7 @@ func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt
 	l := d.loop
 	l.Repeated().Error("dead letters could not be stored; weir retries, and the shard waits",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
-	d.enter(supervise.Retrying, attempt, err)
+	d.enter(health.HandlerFailed, attempt, err)
 	d.failsHere(true)
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.DeadLetterFailed{

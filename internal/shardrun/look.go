@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
@@ -32,7 +33,7 @@ func (l *Loop) Key() lease.Key { return l.term.Lease.Key }
 // Snapshot returns the facts about the shard that package supervise judges. well reports that the
 // term has made progress, or that there was nothing to handle.
 func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
-	var r source.Status
+	r := source.Status{Doing: health.NotStarted}
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 	}
@@ -42,25 +43,25 @@ func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
 	s = supervise.Shard{
 		Handling: l.state, Since: l.since.Time(), Stalls: int(l.stalls),
 		Ended: l.ended.Time(), Left: l.left != nil, ToldSlow: l.toldSlow,
-		Reading: supervise.State(r.Doing.String()), Trying: r.Trying, ReadErr: r.Err,
+		Reading: r.Doing, Trying: r.Trying, ReadErr: r.Err,
 		ForAll: l.forAll, ToldFails: l.toldFails,
 	}
 	if r.Err != nil {
 		s.Throttled = streams.Throttled(r.Err)
 		s.Missing = errors.As(r.Err, new(*types.ResourceNotFoundException))
 	}
-	if l.state == supervise.Gathering { // nothing of it can fail but reading
-		s.Handling = ""
+	if l.state == health.AwaitingBatch { // nothing of it can fail but reading
+		s.Handling = health.NoReason
 	}
 	if l.failure != nil {
 		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
-	} else if l.state == "" {
+	} else if l.state == health.NoReason {
 		s.Err = cmp.Or(r.Err, r.Lacks)
 	}
 	if r.Lacks != nil {
 		s.Lacks, s.LacksSince = r.Lacks, r.Since
 	}
-	if beside.State != "" {
+	if beside.State != health.NoReason {
 		s.Parallel = true
 		s.Handling, s.Since = beside.State, beside.Since.Time()
 		s.Failing, s.FailingAt = beside.Failing.Time(), beside.At
@@ -68,17 +69,17 @@ func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
 			s.Err = r.Err
 		}
 	}
-	return s, l.well || l.state == "" && r.Doing == source.AtTip
+	return s, l.well || l.state == health.NoReason && r.Doing == health.AtTip
 }
 
 // Status describes a shard for people.
 type Status struct {
 	At, Saved Position
-	State     supervise.State // of handling if there is something to handle, else of reading
+	Reason    health.Reason // of handling if there is something to handle, else of reading
 	Since     time.Time
 	Attempt   int // failures in a row, of handling or else of reading
 	Err       error
-	Reading   supervise.State
+	Reading   health.Reason
 	Source    source.Status
 	Lags      backlog.Lags
 	Held      pull.Hold
@@ -89,15 +90,15 @@ type Status struct {
 // Status returns the present status of the shard.
 func (l *Loop) Status() Status {
 	s := Status{
-		At: l.term.At(), Saved: l.term.Saved(), Reading: supervise.State(source.Starting.String()),
+		At: l.term.At(), Saved: l.term.Saved(), Reading: health.NotStarted,
 		Source: source.Status{Behind: -1}, Held: l.Held(), Keys: l.lookAtKeys(),
 	}
 	if from := l.pagesNow(); from != nil {
 		r := from.Status()
-		s.Source, s.Reading = r, supervise.State(r.Doing.String())
-		s.State, s.Since, s.Attempt, s.Err = s.Reading, r.Since, r.Attempt, cmp.Or(r.Err, r.Lacks)
+		s.Source, s.Reading = r, r.Doing
+		s.Reason, s.Since, s.Attempt, s.Err = s.Reading, r.Since, r.Attempt, cmp.Or(r.Err, r.Lacks)
 	} else {
-		s.State = s.Reading
+		s.Reason = s.Reading
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,17 +108,17 @@ func (l *Loop) Status() Status {
 	}
 	s.Lags = backlog.Now(s.Source, undone, unsaved, time.Now())
 	s.Expired = l.stays
-	if l.state != "" {
-		s.State, s.Since = l.state, l.since.Time()
+	if l.state != health.NoReason {
+		s.Reason, s.Since = l.state, l.since.Time()
 		if l.failure != nil {
 			s.Attempt, s.Err = l.failure.attempt, l.failure.err
 		}
 	}
-	if k := &s.Keys; k.State != "" {
-		s.State, s.Since, s.Attempt, s.Err = k.State, k.Since.Time(), k.Attempt, k.Err
+	if k := &s.Keys; k.State != health.NoReason {
+		s.Reason, s.Since, s.Attempt, s.Err = k.State, k.Since.Time(), k.Attempt, k.Err
 	}
 	if l.left != nil {
-		s.State, s.Since = supervise.Abandoned, l.ended.Time()
+		s.Reason, s.Since = health.Abandoned, l.ended.Time()
 	}
 	return s
 }
@@ -202,8 +203,8 @@ func (l *Loop) Returned() (wasLeft bool) {
 
 // Block sets the state of a shard that waits after a stall, until unblock is called.
 func (l *Loop) Block() (unblock func()) {
-	l.enter(supervise.Blocked, 0, nil)
-	return func() { l.enter("", 0, nil) }
+	l.enter(health.AfterStall, 0, nil)
+	return func() { l.enter(health.NoReason, 0, nil) }
 }
 
 // StopSource ends a subscription that the shard's next owner would have to replace.
@@ -236,5 +237,5 @@ func (l *Loop) Acquit() {
 func (l *Loop) isGathering() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state == supervise.Gathering
+	return l.state == health.AwaitingBatch
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/failure"
@@ -254,7 +255,7 @@ func (l *Loop) take(page source.Page, until time.Time) next {
 
 // finish saves that the shard was handled to its end.
 func (l *Loop) finish(page *source.Page) next {
-	l.enter(supervise.Ending, 0, nil)
+	l.enter(health.Ended, 0, nil)
 	_ = l.term.Finish(l.term.Context(), page.Children) // otherwise the next owner does it
 	return next{then: over}
 }
@@ -335,9 +336,9 @@ func (l *Loop) flush(until time.Time) next {
 // rest sets the state of a shard whose handler has nothing to do.
 func (l *Loop) rest() {
 	if l.waiting().waits() {
-		l.enter(supervise.Gathering, 0, nil)
+		l.enter(health.AwaitingBatch, 0, nil)
 	} else {
-		l.enter("", 0, nil)
+		l.enter(health.NoReason, 0, nil)
 	}
 }
 
@@ -385,7 +386,7 @@ func (l *Loop) pullAgain(err error) next {
 	f := failingAt(l, l.term.At())
 	f.pulls++
 	pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, f.pulls)
-	l.enter(supervise.Retrying, f.pulls, err)
+	l.enter(health.HandlerFailed, f.pulls, err)
 	l.in.Counters.HandlerFailures.Add(1)
 	f.tellFailure(l, "the pulling function returned; it will get the unfinished records again",
 		event.HandlerFailed{Err: err, Attempt: f.pulls, Next: pause})
@@ -414,7 +415,7 @@ func (l *Loop) close(stops bool) {
 	if s == nil {
 		return
 	}
-	l.enter(supervise.Closing, 0, nil)
+	l.enter(health.ClosingHandler, 0, nil)
 	err := s.handler.Close(&handlerContext{l.term.Context(), l.in.Values}, l.endReason(stops))
 	if s.gather != nil {
 		s.gather.stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -35,7 +36,7 @@ func (l *Loop) nextPage() (page source.Page, what got, err error) {
 	ctx := reading
 	if due := l.session.due(); !due.IsZero() && l.in.FanOut {
 		d := l.source.Status().Doing
-		if soon := time.Now().Add(dueSoon); d != source.Subscribed && d != source.AtTip && d != source.Pacing && due.Before(soon) {
+		if soon := time.Now().Add(dueSoon); d != health.Subscribed && d != health.AtTip && d != health.Pacing && due.Before(soon) {
 			due = soon
 		}
 		var cancel context.CancelFunc
@@ -113,7 +114,7 @@ func (l *Loop) tip() time.Time {
 		return l.session.idle.tip
 	}
 	s := l.source.Status()
-	if s.Doing != source.AtTip || s.Behind != 0 || s.Buffered > 0 || s.Err != nil {
+	if s.Doing != health.AtTip || s.Behind != 0 || s.Buffered > 0 || s.Err != nil {
 		return time.Time{}
 	}
 	return s.Since

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // session contains the handler of a shard and the loop's data about it. A shard that has had no
@@ -88,12 +88,12 @@ type opening struct{ *Loop }
 // open makes the term's handler. It tries again until that succeeds or the term ends.
 func (l opening) open() next {
 	attempt, failed := l.lastFailure()
-	l.enter(supervise.Opening, attempt, failed)
+	l.enter(health.OpeningHandler, attempt, failed)
 	for attempt++; ; attempt++ {
 		began := time.Now()
 		behind, err := l.try(began)
 		if err == nil {
-			l.enter("", 0, nil)
+			l.enter(health.NoReason, 0, nil)
 			if behind {
 				return next{then: over}
 			}
@@ -117,7 +117,7 @@ func (l opening) open() next {
 		if lookup {
 			l.failsAgain(attempt, err)
 		} else {
-			l.enter(supervise.Retrying, attempt, err)
+			l.enter(health.HandlerFailed, attempt, err)
 		}
 		l.in.Counters.HandlerFailures.Add(1)
 		failingAt(l.Loop, l.term.At()).tellFailure(l.Loop, "could not open a shard's handler; weir retries",
@@ -126,7 +126,7 @@ func (l opening) open() next {
 			return n
 		}
 		if !lookup {
-			l.enter(supervise.Opening, attempt, err)
+			l.enter(health.OpeningHandler, attempt, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package shardrun
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/supervise"
@@ -13,7 +14,7 @@ import (
 // write it, and any goroutine may read it.
 type status struct {
 	mu      lock.Mutex[lock.Shard] // guards the fields below, and Loop.source and Loop.session
-	state   supervise.State        // of handling; empty when there is nothing to handle
+	state   health.Reason          // of handling; NoReason if there is nothing to handle
 	since   mono.Time
 	rate    supervise.Rate // of what is handled
 	failure *callFailure   // nil while the last call of the user's code was no failure
@@ -47,9 +48,9 @@ func (s *status) note(f func(*notes)) {
 	f(&s.notes)
 }
 
-// enter sets the state of handling and its error. The state "" means that there is nothing to
-// handle, so reports show the state of reading.
-func (s *status) enter(state supervise.State, attempt int, err error) {
+// enter sets the state of handling and its error. NoReason means that there is nothing
+// to handle, so reports show the state of reading.
+func (s *status) enter(state health.Reason, attempt int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state, s.since, s.toldSlow = state, mono.Now(), false

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/pull"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // deliver hands a batch to the handler until all of it is done.
@@ -62,7 +62,7 @@ func (d *Handover) step(began time.Time) stepped {
 		return stepped{after: began, over: true}
 	}
 	records := len(p.Records)
-	d.enter(supervise.Handling, d.Attempts, d.Err)
+	d.enter(health.InHandler, d.Attempts, d.Err)
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.BatchBegins{
 			Time: began, Stream: of.Stream, Shard: of.Shard,
@@ -235,7 +235,7 @@ func cutShort(l *Loop, began time.Time, cause error) {
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.Stalled{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch,
-			Stage: string(supervise.Handling), Since: began, Err: group.ErrStopping,
+			Reason: health.InHandler, Since: began, Err: group.ErrStopping,
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/internal/supervise"
 )
 
 // suspectPause is the pause before a record that has killed its worker is handled again. It doubles
@@ -109,7 +109,7 @@ func restOfTrial(d *Handover) {
 // begin saves with the lease which record is handled next.
 func (t *trial) begin(d *Handover, record Position) next {
 	l := t.loop
-	l.enter(supervise.Suspected, 0, nil)
+	l.enter(health.Suspected, 0, nil)
 	turn := t.Wants(record, d.pull != nil)
 	if l.in.Turns.Take(l.term.Reading(), turn) != nil {
 		return next{then: over}
@@ -156,7 +156,7 @@ func (t *trial) pause(id string) next {
 	}
 	pause := retry.Pause(suspectPause, suspectPauseMost, t.Deaths.Alone)
 	t.tellSuspected(id, pause)
-	t.loop.enter(supervise.Suspected, t.Deaths.Count, failure.KillsError(t.Deaths))
+	t.loop.enter(health.Suspected, t.Deaths.Count, failure.KillsError(t.Deaths))
 	n := t.loop.pause(pause)
 	t.Paused = n.then == goOn
 	return n
@@ -171,7 +171,7 @@ func (t *trial) giveUp(d *Handover, id string) next {
 	}
 	at := d.MoveHead()
 	d.Attempts, d.First = t.Deaths.Count, t.Began
-	l.enter(supervise.Suspected, d.Attempts, err)
+	l.enter(health.Suspected, d.Attempts, err)
 	v := failure.Verdict{From: at, Records: 1, Reason: deadletter.Killed}
 	for {
 		if v.Do = l.in.Brake.JudgeKiller(t.Began, time.Now()); v.Do == failure.GiveUp {

@@ -1,51 +1,16 @@
 package source
 
-import "time"
+import (
+	"time"
 
-// Doing is the current activity or wait of a reader.
-type Doing uint8
-
-const (
-	// Starting means that there was no request yet.
-	Starting Doing = iota
-	// AtTip means that all records have been read. The next read is due after the idle interval.
-	AtTip
-	// Pacing means that there are more records. The next read is due when the limits of Kinesis
-	// allow it.
-	Pacing
-	// Positioning means that an iterator is being requested. It lasts at most 20 s.
-	Positioning
-	// Reading means that records are being requested or received. It lasts at most 20 s for each
-	// part.
-	Reading
-	// AwaitingHandler means that pages wait for the handler and that there is no room for more
-	// pages.
-	AwaitingHandler
-	// AwaitingMemory means that the budget has no room for the next records. It lasts until other
-	// shards' handlers return memory and earlier requests were served.
-	AwaitingMemory
-	// BackingOff means that a read failed and will be retried. It lasts at most about 10 s.
-	BackingOff
-	// Subscribing means that a subscription is being requested, or that the reader waits until it
-	// may request one.
-	Subscribing
-	// Subscribed means that records arrive as they are written.
-	Subscribed
-	// Ended means that the shard was read to its end.
-	Ended
+	"github.com/weir-go/weir/health"
 )
-
-// String returns a short description.
-func (d Doing) String() string {
-	return [...]string{
-		"starting", "at the tip", "pacing", "positioning", "reading", "waiting for the handler", "waiting for memory",
-		"backing off", "subscribing", "subscribed", "read to its end",
-	}[min(d, Ended)]
-}
 
 // Status is the status of reading a shard.
 type Status struct {
-	Doing   Doing
+	// Doing is what the reader does since Since, or why it waits: a reason whose activity is
+	// Starting, Reading, Waiting or Stopping, or ReadFailed.
+	Doing   health.Reason
 	Since   time.Time
 	Attempt int // number of consecutive failed reads
 	// Trying is since when reading has tried to get the next page. It is zero if no read is due.

@@ -3,6 +3,7 @@ package supervise
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -23,12 +24,12 @@ const suspectAfter = 10 * time.Second
 // Add adds a shard to the evidence. Only its reading counts. A running handler proves nothing.
 func (e *Evidence) Add(s *Shard, now time.Time, suspect time.Duration) {
 	switch {
-	case s.Left || !s.Ended.IsZero() || s.Handling != "":
+	case s.Left || !s.Ended.IsZero() || s.Handling != health.NoReason:
 	case s.ForAll && s.Err != nil:
 		e.Reads = true // Kinesis answers, with an error that every worker would get
-	case !s.Trying.IsZero() && now.Sub(s.Trying) >= suspect && s.Reading != AwaitingMemory:
+	case !s.Trying.IsZero() && now.Sub(s.Trying) >= suspect && s.Reading != health.AwaitingMemory:
 		e.AddInVain(s.Trying)
-	case s.Reading == AtTip, s.Reading == Pacing, s.Reading == AwaitingHandler, s.Reading == Subscribed:
+	case s.Reading == health.AtTip, s.Reading == health.Pacing, s.Reading == health.AwaitingHandler, s.Reading == health.Subscribed:
 		e.Reads = true
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -14,9 +15,9 @@ func TestEvidenceIsOfTheWorst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var e Evidence
 	for _, ago := range []time.Duration{time.Minute, time.Hour, 2 * time.Minute} {
-		e.Add(&Shard{Reading: reading, Trying: now.Add(-ago)}, now, suspectAfter)
+		e.Add(&Shard{Reading: health.Requesting, Trying: now.Add(-ago)}, now, suspectAfter)
 	}
-	e.Add(&Shard{Reading: AtTip}, now, suspectAfter)
+	e.Add(&Shard{Reading: health.AtTip}, now, suspectAfter)
 	if !e.Reads || !e.InVain || now.Sub(e.Since) != time.Hour {
 		t.Errorf("%+v", e)
 	}
@@ -36,25 +37,25 @@ func TestWhatAShardSaysAboutItsWorker(t *testing.T) {
 		v    Shard
 		want Evidence
 	}{
-		"at the tip":                         {Shard{Reading: AtTip}, reads},
-		"behind":                             {Shard{Reading: Pacing}, reads},
-		"the handler is slower":              {Shard{Reading: AwaitingHandler}, reads},
-		"subscribed, and events come":        {Shard{Reading: Subscribed, Trying: ago(5 * time.Second)}, reads},
-		"subscribed, and nothing comes":      {Shard{Reading: Subscribed, Trying: ago(10 * time.Second)}, inVain},
-		"it begins":                          {Shard{Reading: "starting"}, silent},
-		"a read is under way":                {Shard{Reading: reading, Trying: ago(9 * time.Second)}, silent},
-		"a read hangs":                       {Shard{Reading: reading, Trying: ago(10 * time.Second)}, inVain},
-		"reads fail":                         {Shard{Reading: backingOff, Trying: ago(time.Minute), Err: err}, inVain},
-		"reads failed just now":              {Shard{Reading: backingOff, Trying: ago(time.Second), Err: err}, silent},
-		"everybody is throttled":             {Shard{ForAll: true, Reading: backingOff, Trying: ago(time.Hour), Err: err}, reads},
-		"no memory":                          {Shard{Reading: AwaitingMemory, Trying: ago(time.Hour)}, silent},
-		"a handler is busy and reads fail":   {Shard{Handling: Handling, Reading: backingOff, Trying: ago(time.Hour)}, silent},
-		"a handler is busy at the tip":       {Shard{Handling: Handling, Reading: AtTip}, silent},
-		"it waits after a stall":             {Shard{Handling: Blocked, Trying: ago(time.Hour)}, silent},
-		"its lease was given up":             {Shard{Ended: ago(time.Second), Reading: reading, Trying: ago(time.Hour)}, silent},
-		"its handler was left behind":        {Shard{Left: true, Reading: AtTip}, silent},
-		"it is read to its end, and waits":   {Shard{Handling: ending, Reading: AtTip}, silent},
-		"throttled long ago, and now it won": {Shard{ForAll: true, Reading: reading, Trying: ago(time.Hour)}, inVain},
+		"at the tip":                         {Shard{Reading: health.AtTip}, reads},
+		"behind":                             {Shard{Reading: health.Pacing}, reads},
+		"the handler is slower":              {Shard{Reading: health.AwaitingHandler}, reads},
+		"subscribed, and events come":        {Shard{Reading: health.Subscribed, Trying: ago(5 * time.Second)}, reads},
+		"subscribed, and nothing comes":      {Shard{Reading: health.Subscribed, Trying: ago(10 * time.Second)}, inVain},
+		"it begins":                          {Shard{Reading: health.NotStarted}, silent},
+		"a read is under way":                {Shard{Reading: health.Requesting, Trying: ago(9 * time.Second)}, silent},
+		"a read hangs":                       {Shard{Reading: health.Requesting, Trying: ago(10 * time.Second)}, inVain},
+		"reads fail":                         {Shard{Reading: health.ReadFailed, Trying: ago(time.Minute), Err: err}, inVain},
+		"reads failed just now":              {Shard{Reading: health.ReadFailed, Trying: ago(time.Second), Err: err}, silent},
+		"everybody is throttled":             {Shard{ForAll: true, Reading: health.ReadFailed, Trying: ago(time.Hour), Err: err}, reads},
+		"no memory":                          {Shard{Reading: health.AwaitingMemory, Trying: ago(time.Hour)}, silent},
+		"a handler is busy and reads fail":   {Shard{Handling: health.InHandler, Reading: health.ReadFailed, Trying: ago(time.Hour)}, silent},
+		"a handler is busy at the tip":       {Shard{Handling: health.InHandler, Reading: health.AtTip}, silent},
+		"it waits after a stall":             {Shard{Handling: health.AfterStall, Trying: ago(time.Hour)}, silent},
+		"its lease was given up":             {Shard{Ended: ago(time.Second), Reading: health.Requesting, Trying: ago(time.Hour)}, silent},
+		"its handler was left behind":        {Shard{Left: true, Reading: health.AtTip}, silent},
+		"it is read to its end, and waits":   {Shard{Handling: health.Ended, Reading: health.AtTip}, silent},
+		"throttled long ago, and now it won": {Shard{ForAll: true, Reading: health.Requesting, Trying: ago(time.Hour)}, inVain},
 	} {
 		var got Evidence
 		if got.Add(&c.v, now, suspectAfter); got.Since.Equal(c.v.Trying) {

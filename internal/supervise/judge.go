@@ -12,8 +12,8 @@ import (
 // Judge stores recent observations of a consumer's shards, as many as package health needs. The
 // zero Judge is ready to use.
 type Judge struct {
-	mu      lock.Mutex[lock.Judge] // guards windows
-	windows map[holding]*health.Window
+	mu       lock.Mutex[lock.Judge] // guards observed
+	observed map[holding]*health.Observations
 }
 
 // holding identifies a shard during one epoch of its lease.
@@ -35,20 +35,20 @@ func (j *Judge) Judge(shards []Observed, now time.Time) (health.Application, []h
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	bounds := health.Options{}.Defaults()
-	kept := make(map[holding]*health.Window, len(shards))
+	kept := make(map[holding]*health.Observations, len(shards))
 	all := make([]health.Named, 0, len(shards))
 	for i := range shards {
 		s := &shards[i]
 		of := holding{s.Key, s.Epoch}
-		w := j.windows[of]
+		w := j.observed[of]
 		if w == nil {
-			w = &health.Window{}
+			w = &health.Observations{}
 		}
 		kept[of] = w
-		w.Add(s.Observation, bounds.Window)
+		w.Add(s.Observation, bounds.TrendOver)
 		all = append(all, health.Named{Stream: s.Stream, Name: s.Shard, Shard: health.Evaluate(w.All(), now, bounds)})
 	}
-	j.windows = kept
+	j.observed = kept
 	slices.SortFunc(all, health.Compare)
 	return health.Sum(all), all
 }

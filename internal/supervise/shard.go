@@ -8,51 +8,29 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
-)
-
-// State is the state of a shard, in the words of weir.ShardState.
-type State string
-
-// The states of handling, and the states of reading that affect decisions.
-const (
-	AtTip           State = "at the tip"
-	Pacing          State = "pacing"
-	AwaitingHandler State = "waiting for the handler"
-	AwaitingMemory  State = "waiting for memory"
-	Subscribed      State = "subscribed"
-	Handling        State = "in the handler"
-	GivingUp        State = "giving records up"
-	Opening         State = "opening its handler"
-	Closing         State = "closing its handler"
-	Blocked         State = "waiting after a stall"
-	Abandoned       State = "abandoned"
-	Gathering       State = "waiting for a full batch"
-	Retrying        State = "waiting to handle again"
-	Suspected       State = "suspected of killing workers"
-	Ending          State = "read to its end"
-	LettersFail     State = "letters cannot be put" // only used in Trouble
 )
 
 // Shard is a snapshot of a shard that is held. Times are zero if the event has not happened.
 type Shard struct {
-	Handling State     // state of handling; "" if there is nothing to handle
-	Since    time.Time // when the state Handling began
-	Failing  time.Time // the first of the handler's consecutive failures
-	Err      error     // error of the handler, or else of reading
-	Stalls   int       // consecutive earlier terms of the shard that stalled in this process
-	Ended    time.Time // when the end of the term's context was noticed
-	Left     bool      // its handler was abandoned
-	ToldSlow bool      // the slow handler was already logged
-	Parallel bool      // reading continues during Handling, which describes one of several calls
+	Handling health.Reason // state of handling; NoReason if there is nothing to handle
+	Since    time.Time     // when the state Handling began
+	Failing  time.Time     // the first of the handler's consecutive failures
+	Err      error         // error of the handler, or else of reading
+	Stalls   int           // consecutive earlier terms of the shard that stalled in this process
+	Ended    time.Time     // when the end of the term's context was noticed
+	Left     bool          // its handler was abandoned
+	ToldSlow bool          // the slow handler was already logged
+	Parallel bool          // reading continues during Handling, which describes one of several calls
 
-	Reading   State     // state of reading
-	Trying    time.Time // when reading began to fail
-	ReadErr   error     // error of the last failed read
-	Throttled bool      // reads fail because they are too frequent
-	Missing   bool      // reading fails because the stream does not exist
-	ForAll    bool      // the last read failed with an error that every worker would get
-	ToldFails bool      // the failing reads were already logged
+	Reading   health.Reason // state of reading
+	Trying    time.Time     // when reading began to fail
+	ReadErr   error         // error of the last failed read
+	Throttled bool          // reads fail because they are too frequent
+	Missing   bool          // reading fails because the stream does not exist
+	ForAll    bool          // the last read failed with an error that every worker would get
+	ToldFails bool          // the failing reads were already logged
 
 	Lacks      error     // why reading waits for memory; nil if it does not
 	LacksSince time.Time // when the wait for memory began
@@ -101,7 +79,7 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		if now.Sub(s.Ended) >= limits.Return {
 			return Hangs, s.Ended
 		}
-	case s.Handling == Handling, s.Handling == GivingUp:
+	case s.Handling == health.InHandler, s.Handling == health.StoringDeadLetters:
 		switch works := now.Sub(s.Since); {
 		case limits.Handler > 0 && works >= limits.Handler:
 			return Stalled, s.Since
@@ -110,7 +88,7 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		case s.Parallel && s.readsInVain(now, patience):
 			return Stalled, s.Trying
 		}
-	case s.Handling == Blocked, s.Handling == Opening:
+	case s.Handling == health.AfterStall, s.Handling == health.OpeningHandler:
 		if now.Sub(s.Since) >= patience {
 			return Stalled, s.Since
 		}
@@ -118,7 +96,7 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		if s.readsInVain(now, patience) {
 			return Stalled, s.Trying
 		}
-	case s.Handling == "" && !s.Trying.IsZero() && !(s.ForAll && s.Err != nil):
+	case s.Handling == health.NoReason && !s.Trying.IsZero() && !(s.ForAll && s.Err != nil):
 		// While the handler was running, the shard did not wait for reading.
 		since := slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare)
 		if now.Sub(since) >= patience {
@@ -137,9 +115,9 @@ func (s *Shard) readsInVain(now time.Time, patience time.Duration) bool {
 // Trouble returns the trouble that heartbeats report about the shard. some is false if there is
 // none. The caller sets the key.
 func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some bool) {
-	report := func(state State, since time.Time, least time.Duration) {
+	report := func(reason health.Reason, since time.Time, least time.Duration) {
 		if d := now.Sub(since); d >= least {
-			t, some = lease.Trouble{State: string(state), For: d.Truncate(time.Second)}, true
+			t, some = lease.Trouble{State: reason.Reported(), For: d.Truncate(time.Second)}, true
 			if s.Err != nil {
 				t.Why = plain(s.Err.Error())
 			}
@@ -147,21 +125,21 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 	}
 	switch {
 	case s.Left:
-		report(Abandoned, s.Ended, 0)
+		report(health.Abandoned, s.Ended, 0)
 	case !s.Failing.IsZero():
 		report(s.Handling, s.Failing, troubleAfter)
 		if some {
 			if t.Failing = s.FailingAt; t.Failing.Letters {
-				t.State = string(LettersFail)
+				t.State = health.DeadLettersFailed.Reported()
 			}
 		}
-	case s.Handling == Handling, s.Handling == GivingUp:
+	case s.Handling == health.InHandler, s.Handling == health.StoringDeadLetters:
 		report(s.Handling, s.Since, limits.Stall)
-	case s.Handling == Blocked, s.Handling == Opening, s.Handling == Closing:
+	case s.Handling == health.AfterStall, s.Handling == health.OpeningHandler, s.Handling == health.ClosingHandler:
 		report(s.Handling, s.Since, troubleAfter)
-	case s.Handling == "" && s.Lacks != nil:
-		report(AwaitingMemory, s.LacksSince, troubleAfter)
-	case s.Handling == "" && !s.Trying.IsZero() && (s.Err != nil || s.Reading == AwaitingMemory):
+	case s.Handling == health.NoReason && s.Lacks != nil:
+		report(health.AwaitingMemory, s.LacksSince, troubleAfter)
+	case s.Handling == health.NoReason && !s.Trying.IsZero() && (s.Err != nil || s.Reading == health.AwaitingMemory):
 		report(s.Reading, slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare), troubleAfter)
 	}
 	return t, some

@@ -4,14 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
-)
 
-// These states affect no decisions.
-const (
-	backingOff State = "backing off"
-	reading    State = "reading"
-	retrying   State = "waiting to handle again"
-	ending     State = "read to its end"
+	"github.com/weir-go/weir/health"
 )
 
 func TestWhenALeaseIsGivenUp(t *testing.T) {
@@ -23,47 +17,47 @@ func TestWhenALeaseIsGivenUp(t *testing.T) {
 		v       Shard
 		b       Limits
 		want    Verdict
-		trouble State // "" if there is no trouble
+		trouble health.Reason // NoReason if there is no trouble
 	}{
-		"at the tip":                           {Shard{Reading: AtTip, Since: ago(time.Hour)}, normal, Sound, ""},
-		"reads fail for a moment":              {Shard{Reading: backingOff, Trying: ago(5 * time.Second), Err: refused}, normal, Sound, ""},
-		"reads fail":                           {Shard{Reading: backingOff, Trying: ago(time.Minute), Err: refused}, normal, Sound, backingOff},
-		"reads fail for too long":              {Shard{Reading: backingOff, Trying: ago(2 * time.Minute), Err: refused}, normal, Stalled, backingOff},
-		"a read hangs":                         {Shard{Reading: reading, Trying: ago(2 * time.Minute)}, normal, Stalled, ""},
-		"no memory":                            {Shard{Reading: AwaitingMemory, Trying: ago(2 * time.Minute)}, normal, Stalled, AwaitingMemory},
-		"everybody is throttled":               {Shard{ForAll: true, Reading: backingOff, Trying: ago(time.Hour), Err: refused}, normal, Sound, backingOff},
-		"it was throttled and now hangs":       {Shard{ForAll: true, Reading: reading, Trying: ago(time.Hour)}, normal, Stalled, ""},
-		"reads failed while it was handled":    {Shard{Reading: backingOff, Trying: ago(time.Hour), Since: ago(time.Minute), Err: refused}, normal, Sound, backingOff},
-		"reads fail and the handler is busy":   {Shard{Handling: Handling, Since: ago(time.Minute), Reading: backingOff, Trying: ago(time.Hour)}, normal, Sound, ""},
-		"it stalled before":                    {Shard{Stalls: 1, Reading: reading, Trying: ago(3 * time.Minute)}, normal, Sound, ""},
-		"it stalled before, and again":         {Shard{Stalls: 1, Reading: reading, Trying: ago(4 * time.Minute)}, normal, Stalled, ""},
-		"patience has an end":                  {Shard{Stalls: 99, Reading: reading, Trying: ago(64 * time.Minute)}, normal, Stalled, ""},
-		"a handler works":                      {Shard{Handling: Handling, Since: ago(time.Minute)}, normal, Sound, ""},
-		"a handler takes long":                 {Shard{Handling: Handling, Since: ago(9 * time.Minute)}, normal, Slow, Handling},
-		"… which was told":                     {Shard{Handling: Handling, Since: ago(9 * time.Minute), ToldSlow: true}, normal, Sound, Handling},
-		"a handler takes too long":             {Shard{Handling: Handling, Since: ago(10 * time.Minute)}, normal, Stalled, Handling},
-		"a handler without a bound":            {Shard{Handling: Handling, Since: ago(90 * time.Hour)}, Limits{Stall: time.Minute, Return: time.Second}, Slow, Handling},
-		"a handler fails":                      {Shard{Failing: ago(time.Hour), Handling: retrying, Since: ago(time.Second), Err: refused}, normal, Sound, retrying},
-		"a handler failed just now":            {Shard{Failing: ago(time.Second), Handling: retrying, Since: ago(time.Second), Err: refused}, normal, Sound, ""},
-		"reads fail beside handlers":           {Shard{Parallel: true, Handling: Handling, Since: ago(time.Minute), Reading: backingOff, Trying: ago(2 * time.Minute), ReadErr: refused}, normal, Stalled, ""},
-		"reads fail beside a key that waits":   {Shard{Parallel: true, Handling: retrying, Since: ago(time.Minute), Reading: backingOff, Trying: ago(2 * time.Minute), ReadErr: refused}, normal, Stalled, ""},
-		"… as they would for all":              {Shard{Parallel: true, ForAll: true, Handling: retrying, Since: ago(time.Minute), Reading: backingOff, Trying: ago(time.Hour), ReadErr: refused}, normal, Sound, ""},
-		"nothing is read beside what waits":    {Shard{Parallel: true, Handling: retrying, Since: ago(time.Hour), Reading: AtTip}, normal, Sound, ""},
-		"one of many calls takes too long":     {Shard{Parallel: true, Handling: Handling, Since: ago(10 * time.Minute)}, normal, Stalled, Handling},
-		"the end waits for the store":          {Shard{Handling: ending, Since: ago(time.Hour)}, normal, Sound, ""},
-		"it waits after a stall":               {Shard{Handling: Blocked, Since: ago(time.Minute)}, normal, Sound, Blocked},
-		"it waits for a handler that was left": {Shard{Handling: Blocked, Since: ago(2 * time.Minute)}, normal, Stalled, Blocked},
-		"its context has ended":                {Shard{Ended: ago(29 * time.Second), Handling: Handling, Since: ago(time.Hour)}, normal, Sound, Handling},
-		"it ignores that its context ended":    {Shard{Ended: ago(30 * time.Second), Handling: Handling, Since: ago(time.Hour)}, normal, Hangs, Handling},
-		"whatever it does then":                {Shard{Ended: ago(30 * time.Second), Reading: AtTip}, normal, Hangs, ""},
-		"only once":                            {Shard{Ended: ago(time.Hour), Left: true, Handling: Handling}, normal, Sound, Abandoned},
+		"at the tip":                           {Shard{Reading: health.AtTip, Since: ago(time.Hour)}, normal, Sound, health.NoReason},
+		"reads fail for a moment":              {Shard{Reading: health.ReadFailed, Trying: ago(5 * time.Second), Err: refused}, normal, Sound, health.NoReason},
+		"reads fail":                           {Shard{Reading: health.ReadFailed, Trying: ago(time.Minute), Err: refused}, normal, Sound, health.ReadFailed},
+		"reads fail for too long":              {Shard{Reading: health.ReadFailed, Trying: ago(2 * time.Minute), Err: refused}, normal, Stalled, health.ReadFailed},
+		"a read hangs":                         {Shard{Reading: health.Requesting, Trying: ago(2 * time.Minute)}, normal, Stalled, health.NoReason},
+		"no memory":                            {Shard{Reading: health.AwaitingMemory, Trying: ago(2 * time.Minute)}, normal, Stalled, health.AwaitingMemory},
+		"everybody is throttled":               {Shard{ForAll: true, Reading: health.ReadFailed, Trying: ago(time.Hour), Err: refused}, normal, Sound, health.ReadFailed},
+		"it was throttled and now hangs":       {Shard{ForAll: true, Reading: health.Requesting, Trying: ago(time.Hour)}, normal, Stalled, health.NoReason},
+		"reads failed while it was handled":    {Shard{Reading: health.ReadFailed, Trying: ago(time.Hour), Since: ago(time.Minute), Err: refused}, normal, Sound, health.ReadFailed},
+		"reads fail and the handler is busy":   {Shard{Handling: health.InHandler, Since: ago(time.Minute), Reading: health.ReadFailed, Trying: ago(time.Hour)}, normal, Sound, health.NoReason},
+		"it stalled before":                    {Shard{Stalls: 1, Reading: health.Requesting, Trying: ago(3 * time.Minute)}, normal, Sound, health.NoReason},
+		"it stalled before, and again":         {Shard{Stalls: 1, Reading: health.Requesting, Trying: ago(4 * time.Minute)}, normal, Stalled, health.NoReason},
+		"patience has an end":                  {Shard{Stalls: 99, Reading: health.Requesting, Trying: ago(64 * time.Minute)}, normal, Stalled, health.NoReason},
+		"a handler works":                      {Shard{Handling: health.InHandler, Since: ago(time.Minute)}, normal, Sound, health.NoReason},
+		"a handler takes long":                 {Shard{Handling: health.InHandler, Since: ago(9 * time.Minute)}, normal, Slow, health.InHandler},
+		"… which was told":                     {Shard{Handling: health.InHandler, Since: ago(9 * time.Minute), ToldSlow: true}, normal, Sound, health.InHandler},
+		"a handler takes too long":             {Shard{Handling: health.InHandler, Since: ago(10 * time.Minute)}, normal, Stalled, health.InHandler},
+		"a handler without a bound":            {Shard{Handling: health.InHandler, Since: ago(90 * time.Hour)}, Limits{Stall: time.Minute, Return: time.Second}, Slow, health.InHandler},
+		"a handler fails":                      {Shard{Failing: ago(time.Hour), Handling: health.HandlerFailed, Since: ago(time.Second), Err: refused}, normal, Sound, health.HandlerFailed},
+		"a handler failed just now":            {Shard{Failing: ago(time.Second), Handling: health.HandlerFailed, Since: ago(time.Second), Err: refused}, normal, Sound, health.NoReason},
+		"reads fail beside handlers":           {Shard{Parallel: true, Handling: health.InHandler, Since: ago(time.Minute), Reading: health.ReadFailed, Trying: ago(2 * time.Minute), ReadErr: refused}, normal, Stalled, health.NoReason},
+		"reads fail beside a key that waits":   {Shard{Parallel: true, Handling: health.HandlerFailed, Since: ago(time.Minute), Reading: health.ReadFailed, Trying: ago(2 * time.Minute), ReadErr: refused}, normal, Stalled, health.NoReason},
+		"… as they would for all":              {Shard{Parallel: true, ForAll: true, Handling: health.HandlerFailed, Since: ago(time.Minute), Reading: health.ReadFailed, Trying: ago(time.Hour), ReadErr: refused}, normal, Sound, health.NoReason},
+		"nothing is read beside what waits":    {Shard{Parallel: true, Handling: health.HandlerFailed, Since: ago(time.Hour), Reading: health.AtTip}, normal, Sound, health.NoReason},
+		"one of many calls takes too long":     {Shard{Parallel: true, Handling: health.InHandler, Since: ago(10 * time.Minute)}, normal, Stalled, health.InHandler},
+		"the end waits for the store":          {Shard{Handling: health.Ended, Since: ago(time.Hour)}, normal, Sound, health.NoReason},
+		"it waits after a stall":               {Shard{Handling: health.AfterStall, Since: ago(time.Minute)}, normal, Sound, health.AfterStall},
+		"it waits for a handler that was left": {Shard{Handling: health.AfterStall, Since: ago(2 * time.Minute)}, normal, Stalled, health.AfterStall},
+		"its context has ended":                {Shard{Ended: ago(29 * time.Second), Handling: health.InHandler, Since: ago(time.Hour)}, normal, Sound, health.InHandler},
+		"it ignores that its context ended":    {Shard{Ended: ago(30 * time.Second), Handling: health.InHandler, Since: ago(time.Hour)}, normal, Hangs, health.InHandler},
+		"whatever it does then":                {Shard{Ended: ago(30 * time.Second), Reading: health.AtTip}, normal, Hangs, health.NoReason},
+		"only once":                            {Shard{Ended: ago(time.Hour), Left: true, Handling: health.InHandler}, normal, Sound, health.Abandoned},
 	} {
 		got, since := c.v.Judge(now, c.b)
 		if got != c.want || (got == Sound) != since.IsZero() {
 			t.Errorf("%s: %d since %v, want %d", name, got, since, c.want)
 		}
 		trouble, some := c.v.Trouble(now, c.b)
-		if some != (c.trouble != "") || some && trouble.State != string(c.trouble) {
+		if some != (c.trouble != health.NoReason) || some && trouble.State != c.trouble.Reported() {
 			t.Errorf("%s: trouble %+v, want %q", name, trouble, c.trouble)
 		}
 		if some && (c.v.Err != nil) != (trouble.Why != "") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/seqtime"
@@ -134,7 +135,7 @@ func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 		return
 	}
 	busy, marks := 0, history.Marks(0)
-	if found.Handling == supervise.Handling || found.Handling == supervise.GivingUp {
+	if found.Handling == health.InHandler || found.Handling == health.StoringDeadLetters {
 		busy = 1
 	}
 	if !found.Failing.IsZero() {

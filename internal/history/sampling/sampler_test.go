@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/internal/supervise"
@@ -47,7 +48,7 @@ func TestSamples(t *testing.T) {
 			s.Look()
 			found := supervise.Shard{}
 			if i == 0 {
-				found.Handling = supervise.Handling
+				found.Handling = health.InHandler
 			}
 			s.See(here, &found)
 		}
@@ -82,7 +83,7 @@ func TestNoSampler(*testing.T) {
 	var s *Sampler
 	s.Begin("session")
 	s.Look()
-	s.See(lease.Key{}, &supervise.Shard{Handling: supervise.Handling})
+	s.See(lease.Key{}, &supervise.Shard{Handling: health.InHandler})
 	s.Mark(lease.Key{}, history.Began)
 	s.Throttle(lease.Key{}, time.Second)
 	s.Ended(lease.Key{}, shard.End, event.EndLost)

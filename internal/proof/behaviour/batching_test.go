@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -282,7 +283,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// A shard with a waiting batch needs no goroutine of its own, and its status is ShardGathering.
+// A shard with a waiting batch needs no goroutine of its own, and its reason is AwaitingBatch.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -296,13 +297,13 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		put(srv, 1, 3)
 		time.Sleep(3 * time.Second)
-		if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardGathering {
+		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.AwaitingBatch {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(time.Minute)
 		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // the status may be different during a read
 			s := c.Shards()
-			return len(s) == 1 && s[0].State == weir.ShardAtTip
+			return len(s) == 1 && s[0].Reason == health.AtTip
 		})
 		cancel()
 		if err := <-done; err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -161,7 +162,7 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 		calls := 0
 		if err := c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
 			calls++
-			if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardHandling {
+			if s := c.Shards(); len(s) != 1 || s[0].Reason != health.InHandler {
 				t.Errorf("Shards says %+v", s)
 			}
 			_ = c.HealthHandler()

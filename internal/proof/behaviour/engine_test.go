@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/event"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -170,17 +170,17 @@ func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 			if i > 0 && all[i-1].Shard >= s.Shard {
 				t.Error("not sorted")
 			}
-			want, reading := weir.ShardAtTip, weir.ShardAtTip
+			want, reading := health.AtTip, health.AtTip
 			if s.Shard == hung {
-				want, reading = weir.ShardHandling, weir.ShardAwaitingHandler
+				want, reading = health.InHandler, health.AwaitingHandler
 				if s.Buffered == 0 || s.Buffered > 2000 {
 					t.Errorf("%d records wait for the handler", s.Buffered)
 				}
 			} else if handled[s.Shard] < 5000 || s.Behind != 0 {
 				t.Errorf("%s: only %d handled, %v behind", s.Shard, handled[s.Shard], s.Behind)
 			}
-			if s.State != want || s.Reading != reading && s.Reading != weir.ShardReading {
-				t.Errorf("%s is %s, reading %s; want %s and %s", s.Shard, s.State, s.Reading, want, reading)
+			if s.Reason != want || s.Reading != reading && s.Reading != health.Requesting {
+				t.Errorf("%s is %s, reading %s; want %s and %s", s.Shard, s.Reason, s.Reading, want, reading)
 			}
 			if s.Err != nil || s.Attempt != 0 || time.Since(s.Since) < 0 || s.Epoch == 0 {
 				t.Errorf("%+v", s)
@@ -219,7 +219,7 @@ func TestTheStatusSaysWhatFails(t *testing.T) {
 			}))
 		}()
 		time.Sleep(3 * time.Second)
-		if s := c.Shards()[0]; s.State != weir.ShardRetrying || !errors.Is(s.Err, broken) || s.Attempt != 1 {
+		if s := c.Shards()[0]; s.Reason != health.HandlerFailed || !errors.Is(s.Err, broken) || s.Attempt != 1 {
 			t.Errorf("%+v", s)
 		}
 		well.Store(true)
@@ -228,7 +228,7 @@ func TestTheStatusSaysWhatFails(t *testing.T) {
 			return kinesistest.Fault{Err: &kinesistest.Error{Code: "KMSDisabledException"}}
 		})
 		time.Sleep(time.Minute)
-		if s := c.Shards()[0]; s.State != weir.ShardBackingOff || s.Err == nil || s.Attempt < 3 {
+		if s := c.Shards()[0]; s.Reason != health.ReadFailed || s.Err == nil || s.Attempt < 3 {
 			t.Errorf("%+v", s)
 		}
 		cancel()
@@ -281,18 +281,5 @@ func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
 				t.Errorf("policy %d: told of %v to %v", policy, e.From, e.To)
 			}
 		})
-	}
-}
-
-// A status can have only the documented states.
-func TestStatesAreTheSourcesOnes(t *testing.T) {
-	known := []weir.ShardState{
-		weir.ShardStarting, weir.ShardAtTip, weir.ShardPacing, weir.ShardPositioning, weir.ShardReading, weir.ShardAwaitingHandler,
-		weir.ShardAwaitingMemory, weir.ShardBackingOff, weir.ShardSubscribing, weir.ShardSubscribed, weir.ShardEnding,
-	}
-	for d := source.Starting; d <= source.Ended; d++ {
-		if !slices.Contains(known, weir.ShardState(d.String())) {
-			t.Errorf("%q is not documented", d)
-		}
 	}
 }

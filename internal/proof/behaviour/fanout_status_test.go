@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -38,7 +39,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 		for range 100 { // ten minutes in all
 			time.Sleep(6 * time.Second)
 			s := c.Shards()[0]
-			if s.State == weir.ShardAtTip {
+			if s.Reason == health.AtTip {
 				tip++
 				if s.Err != nil || s.Attempt != 0 || time.Since(s.Since) > 40*time.Second {
 					t.Errorf("%+v", s)
@@ -53,7 +54,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 		}
 		srv.Control("GetRecords", refuse("KMSDisabledException"))
 		time.Sleep(55 * time.Second)
-		if s := c.Shards()[0]; s.State != weir.ShardBackingOff || s.Err == nil || s.Attempt == 0 {
+		if s := c.Shards()[0]; s.Reason != health.ReadFailed || s.Err == nil || s.Attempt == 0 {
 			t.Errorf("%+v", s)
 		}
 		cancel()

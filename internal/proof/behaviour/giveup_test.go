@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -314,7 +315,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 				Retry: weir.Retry{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}, OnFailure: weir.FailurePolicy{Destination: box, MaxAttempts: 3, OutageGrace: 5 * time.Minute},
 				OnEvent: event.On(func(_ context.Context, e event.DeadLetterDelayed) {
 					held++
-					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || !strings.Contains(e.Why, "no other record") {
+					if e.Records != 1 || e.Reason != deadletter.Attempts || e.Shard != bad || e.Stream != "s" || e.Why != health.NoOtherHandled.String() {
 						t.Errorf("told of %+v", e)
 					}
 				}),
@@ -474,7 +475,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 		if n := len(box.letters()); n < 205 || n > 215 {
 			t.Errorf("%d letters in 20 minutes and a half, want ten and ten a minute", n)
 		}
-		if len(held) != 1 || held["that would exceed the limit per minute"] == 0 {
+		if len(held) != 1 || held[health.RateLimited.String()] == 0 {
 			t.Errorf("held: %v", held)
 		}
 	})
@@ -510,7 +511,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		if !slices.Equal(h.got, names[:5]) || len(box.letters()) > 0 {
 			t.Errorf("handled %q, letters of %q", h.got, box.data())
 		}
-		if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardRetrying || s[0].Err == nil {
+		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.HandlerFailed || s[0].Err == nil {
 			t.Errorf("status %+v", s)
 		}
 		time.Sleep(10 * time.Minute)

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -176,7 +177,7 @@ func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 		time.Sleep(time.Minute)
 		waiting := 0
 		for _, s := range c.Shards() {
-			if s.State == weir.ShardAwaitingMemory {
+			if s.Reason == health.AwaitingMemory {
 				waiting++
 				if s.Err == nil || !strings.Contains(s.Err.Error(), "MaxMemory") {
 					t.Errorf("the status says %v", s.Err)
@@ -190,7 +191,7 @@ func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 			t.Errorf("the log says %s", text)
 		}
 		time.Sleep(3 * time.Minute)
-		if text := log.String(); !strings.Contains(text, `stage="waiting for memory"`) || strings.Contains(text, "err=<nil>") {
+		if text := log.String(); !strings.Contains(text, `reason="waiting for memory"`) || strings.Contains(text, "err=<nil>") {
 			t.Errorf("the log says %s", text)
 		}
 		cancel()

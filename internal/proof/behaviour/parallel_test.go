@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -210,7 +211,7 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 			t.Errorf("%d were handled, want as many as a span has beyond the bad one", n)
 		}
 		s := shardOf(t, c)
-		if s.Keys < 1 || s.Span < 170 || s.Span > 200 || s.Err == nil || s.Attempt < 5 || s.State != weir.ShardRetrying {
+		if s.Keys < 1 || s.Span < 170 || s.Span > 200 || s.Err == nil || s.Attempt < 5 || s.Reason != health.HandlerFailed {
 			t.Errorf("it stands like this: %+v", s)
 		}
 		v, err := store.View(t.Context(), "app", "")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -261,7 +262,7 @@ func TestAHandlerThatTakesTooLongGivesItsShardAway(t *testing.T) {
 		if cause := <-causes; !errors.Is(cause, weir.ErrStalled) {
 			t.Errorf("the cause was %v", cause)
 		}
-		if e := events.all(); len(e) == 0 || e[0].Stage != string(weir.ShardHandling) || e[0].Abandoned {
+		if e := events.all(); len(e) == 0 || e[0].Reason != health.InHandler || e[0].Abandoned {
 			t.Errorf("%+v", e)
 		}
 		if err := errors.Join(stopA(), stopB()); err != nil {
@@ -309,7 +310,7 @@ func TestAHandlerThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		if n := calls.Load(); n != 1 {
 			t.Errorf("%d handlers of one shard in one process", n)
 		}
-		if all := c.Shards(); len(all) == 0 || !slices.ContainsFunc(all, func(s weir.ShardStatus) bool { return s.State == weir.ShardAbandoned }) {
+		if all := c.Shards(); len(all) == 0 || !slices.ContainsFunc(all, func(s weir.ShardStatus) bool { return s.Reason == health.Abandoned }) {
 			t.Errorf("the status is %+v", all)
 		}
 		v, err := store.View(t.Context(), "app", "")
@@ -439,7 +440,7 @@ func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 		if err := stop(); err != nil || time.Since(began) > 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != string(weir.ShardHandling) || began.Sub(e[0].Since) < time.Second {
+		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Reason != health.InHandler || began.Sub(e[0].Since) < time.Second {
 			t.Errorf("%+v", e)
 		}
 		stop = start(t, srv.Client(), store, weir.Options{}, s.handle)

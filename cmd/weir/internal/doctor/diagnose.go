@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -339,13 +340,14 @@ func (p *patient) troubles() {
 			if t.State == lease.OnPurpose {
 				continue // the findings about checkpoints that do not move mention it
 			}
-			if (p.unreachable || w.CutOff() && t.Key != (lease.Key{})) && slices.Contains(ofReading, t.State) {
+			if (p.unreachable || w.CutOff() && t.Key != (lease.Key{})) && isOfReading(t) {
 				continue // a more severe finding covers this
 			}
+			says := health.ReportedWords(t.State)
 			if t.Key == (lease.Key{}) {
 				p.alike(severity, "worker-trouble", "worker", p.names[w.Session], "check its network, its credentials and its log; other workers get its shards until it can read again",
-					t.State+", as they report: "+oneLine(t.Why),
-					"worker %s reports that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
+					says+", as they report: "+oneLine(t.Why),
+					"worker %s reports that it is %s for %s: %s", p.names[w.Session], says, rough(t.For), oneLine(t.Why))
 				continue
 			}
 			if p.failing(w, t) {
@@ -354,10 +356,19 @@ func (p *patient) troubles() {
 			if p.stuck[t.Key] {
 				continue // a more severe finding covers this
 			}
-			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers report: "+reason(t.Key, t.Why),
-				"worker %s reports of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
+			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), remedy(t)+"look at the log of "+p.names[w.Session], says+", as workers report: "+reason(t.Key, t.Why),
+				"worker %s reports of %s: %s for %s: %s", p.names[w.Session], t.Key, says, rough(t.For), oneLine(t.Why))
 		}
 	}
+}
+
+// remedy returns what an operator can do about the reason of a report, and a semicolon. It returns
+// "" if nothing is known to help.
+func remedy(t lease.Trouble) string {
+	if r := health.ReportedReason(t.State); r > health.OtherReason && r.Remedy() != "" {
+		return r.Remedy() + "; "
+	}
+	return ""
 }
 
 // deaths adds findings about workers that died one after the other at the checkpoint of a shard.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -46,11 +47,11 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 		p.alike(severity, "give-up-held", "shard", t.Key.String(),
 			"check what the handler depends on, such as a database; the record is dead-lettered after Options.OnFailure.OutageGrace, or once another record is handled",
 			"records fail, and are not dead-lettered yet, because no other record is handled either: "+reason(t.Key, t.Why),
-			"%s; it is not dead-lettered yet, because the worker has handled no other record since", fails)
+			"%s; it is not dead-lettered yet, because %s", fails, health.NoOtherHandled)
 	case f.Held == lease.HeldRate:
 		p.alike(severity, "give-up-held", "shard", t.Key.String(), "check whether the records are at fault; if they are, raise Options.OnFailure.MaxPerMinute",
 			"records fail, and are not dead-lettered yet, because there are too many per minute: "+reason(t.Key, t.Why),
-			"%s; it is not dead-lettered yet, because there are too many per minute", fails)
+			"%s; it is not dead-lettered yet, because %s", fails, health.RateLimited)
 	case f.Attempts > 0:
 		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.OnFailure, --attempts with --dead)",
 			"handlers fail: "+reason(t.Key, t.Why), "%s", fails)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -57,8 +58,9 @@ func (p *patient) stood(all []stand) {
 			}
 			says, each := "", "their checkpoints have not moved although records wait"
 			if complains {
-				each += "; " + t.State + ", as workers report: " + reason(s.Key, t.Why)
-				says = ", and says: " + t.State + " for " + rough(t.For)
+				state := health.ReportedWords(t.State)
+				each += "; " + state + ", as workers report: " + reason(s.Key, t.Why)
+				says = ", and says: " + state + " for " + rough(t.For)
 				if t.Why != "" {
 					says += ": " + oneLine(t.Why)
 				}

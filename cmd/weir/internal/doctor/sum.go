@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -98,13 +99,20 @@ func (p *patient) outOfReach() {
 		"none of %s and %s can be described: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
 }
 
-// ofReading contains the states in which a worker waits for the service; see weir.ShardState.
-var ofReading = []string{lease.CutOff, "starting", "positioning", "reading", "backing off", "subscribing"}
+// isOfReading reports whether a worker that reports t waits for the service.
+func isOfReading(t lease.Trouble) bool {
+	switch health.ReportedReason(t.State) { //nolint:exhaustive // the others wait for something else
+	case health.CutOff, health.NotStarted, health.Positioning, health.Requesting, health.Subscribing,
+		health.ReadFailed:
+		return true
+	}
+	return false
+}
 
 // complaining returns the number of workers that report that they cannot read.
 func (p *patient) complaining() (n int) {
 	for _, w := range p.Second.Workers {
-		if p.beats(w) && slices.ContainsFunc(w.Troubles, func(t lease.Trouble) bool { return slices.Contains(ofReading, t.State) }) {
+		if p.beats(w) && slices.ContainsFunc(w.Troubles, isOfReading) {
 			n++
 		}
 	}

@@ -211,7 +211,7 @@ func TestNoStateIsKnownWhileTheStoreIsDown(t *testing.T) {
 	if a := got.answer(); a.State != health.NotKnown || !want.MatchString(a.Sentence) || a.Lag != nil || a.Error == "" {
 		t.Errorf("%+v", a)
 	}
-	if s := got.shards[0]; s.State != health.NotKnown || s.Lag() != health.Unknown || s.Text() != "the store does not answer; before, it was unread" {
+	if s := got.shards[0]; s.State != health.NotKnown || s.Lag() != health.Unknown || s.Text() != "the store does not answer (before, it was unread)" {
 		t.Errorf("%+v", s)
 	}
 }

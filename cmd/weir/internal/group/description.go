@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
@@ -220,7 +221,7 @@ func (d *description) worker(w lease.Worker, group observe.Group) workerInfo {
 			continue
 		}
 		info.Troubles = append(info.Troubles, troubleInfo{
-			tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing),
+			tr.Stream, tr.Shard, health.ReportedWords(tr.State), tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing),
 		})
 	}
 	return info

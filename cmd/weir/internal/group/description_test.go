@@ -68,7 +68,7 @@ alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
 alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because that would exceed the limit per minute, 1 record given up lately)
 alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not dead-lettered yet: of a later version)
-alpha says: 1 of s letters cannot be put for 60 s: no
+alpha says: 1 of s dead letters cannot be stored for 60 s: no
 
 STREAM  SHARD  STATE     OWNER         EPOCH  LAG    LOAD        CHECKPOINT
 s       0      finished  -             9      -      –           end

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -48,14 +49,12 @@ func (f *failingInfo) String() string {
 	if f.Attempts > 0 {
 		add("%s failed", cli.Count(f.Attempts, "call"))
 	}
-	switch f.Held {
-	case "":
-	case lease.HeldForOutage:
-		add("not dead-lettered yet, because the worker has handled no other record since the record first failed")
-	case lease.HeldRate:
-		add("not dead-lettered yet, because that would exceed the limit per minute")
-	default:
+	switch why := health.ReportedReason(f.Held); why { //nolint:exhaustive // the others have words
+	case health.NoReason:
+	case health.OtherReason:
 		add("not dead-lettered yet: %s", f.Held)
+	default:
+		add("not dead-lettered yet, because %s", why)
 	}
 	if f.GivenUp > 0 {
 		add("%s given up lately", cli.Count(f.GivenUp, "record"))

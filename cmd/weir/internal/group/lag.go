@@ -97,9 +97,12 @@ type shardLag struct {
 	Shard  string       `json:"shard"`
 	Worker string       `json:"worker,omitempty"`
 	State  health.State `json:"state"`
-	Why    string       `json:"why,omitempty"`
-	Lag    *int64       `json:"lag_ms"` // null if the lag is not known
-	Error  string       `json:"error,omitempty"`
+	// Reason is the label of a row of the table of package health, absent if all is well. Why is
+	// the reason in words, with its details.
+	Reason health.Reason `json:"reason,omitzero"`
+	Why    string        `json:"why,omitempty"`
+	Lag    *int64        `json:"lag_ms"` // null if the lag is not known
+	Error  string        `json:"error,omitempty"`
 }
 
 func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, limited bool) error {
@@ -187,7 +190,7 @@ func lagsOf(
 		if !asked {
 			continue
 		}
-		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Why: shards[l.Key].Why}
+		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Reason: shards[l.Key].Reason, Why: shards[l.Key].Why()}
 		if found.Err != nil {
 			r.Unknown++
 			s.Error = explain.Error(found.Err)

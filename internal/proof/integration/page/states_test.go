@@ -65,13 +65,13 @@ func filmed(t *testing.T) (film, []state) {
 	s.worker("billing", lease.Report{Session: "sc", Name: "worker-c", Times: lease.DefaultTimes})
 	want := []state{
 		{"billing", 0, "ok", []string{"up to date", "worker-a"}},
-		{"billing", 1, "catching_up", []string{"min behind, caught up in"}},
+		{"billing", 1, "catching_up", []string{"min behind, its lag falls (caught up in"}},
 		{"billing", 2, "falling_behind", []string{"its lag grew by"}},
 		{"billing", 3, "behind", []string{"watched too briefly"}},
 		{"billing", 4, "stalled", []string{"1 h 0 min behind, waiting to handle again since ", "last error: insert into bills: no such table"}},
 		{"billing", 5, "unread", []string{"its worker sends no heartbeats", "worker-c"}},
 		{"billing", 6, "going_back", []string{"it was reset to an earlier position"}},
-		{"billing", 7, "retention_near", []string{"records are lost in 3 h"}},
+		{"billing", 7, "retention_near", []string{"records expire in 3 h"}},
 		{"billing", 8, "retention_near", []string{"records expired before they were handled"}},
 		{"billing", 9, "ok", []string{"its checkpoint is held by an open window", "20 min"}},
 		{"billing", 10, "unknown", []string{"its lag is unknown"}},
