@@ -127,10 +127,7 @@ func (a *adapter) PositionExpired(of lease.Key, e source.Expiry) {
 }
 
 func (a *adapter) ReadingChanged(of lease.Key, why error) {
-	e := ReadingChanged{Stream: of.Stream, Shard: of.Shard, Reading: ByFanOut, Err: why}
-	if why != nil {
-		e.Reading = ByPolling
-	}
+	e := ReadingChanged{Stream: of.Stream, Shard: of.Shard, Active: why == nil, Err: why}
 	emit(a, a.opts.Events.ReadingChanged, e)
 }
 

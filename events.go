@@ -63,7 +63,7 @@ type Events struct {
 	// PositionExpired is called when records after a shard's checkpoint left the stream unread, or
 	// may have; see [ExpiredPolicy].
 	PositionExpired func(context.Context, PositionExpired)
-	// ReadingChanged is called, with Options.Reading FanOut, when a shard falls back to polling
+	// ReadingChanged is called, with Options.FanOut, when a shard falls back to polling
 	// because fan-out is not available, and when fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)
 	// Stalled is called when a shard made no progress for too long and its lease is released; see
@@ -256,8 +256,8 @@ type PositionExpired struct {
 type ReadingChanged struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Reading       Reading // how the shard is read from now on
-	Err           error   // why the shard is polled; nil when fan-out is back
+	Active        bool  // the shard is read by fan-out from now on, and not polled
+	Err           error // why the shard is polled; nil when fan-out is back
 }
 
 // Stalled is the argument of [Events].Stalled.

@@ -271,8 +271,8 @@ func TestAHandlerForEachShard(t *testing.T) {
 
 // inParts pulls records and writes them a hundred at a time, across batches. Written records are
 // done. If the worker dies, the others are delivered again.
-func inParts(write func(context.Context, []weir.Record) error) weir.ShardHandlers {
-	return weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
+func inParts(write func(context.Context, []weir.Record) error) weir.PullHandler {
+	return weir.PullHandler{Pull: func(ctx context.Context, s *weir.Puller) error {
 		var part []weir.Record
 		for b, err := range s.Batches() {
 			if err != nil {
@@ -310,7 +310,7 @@ func TestPulledPartsCrossBatches(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
 		app := weirtest.Go(t, func(ctx context.Context) error {
-			return c.RunShards(ctx, inParts(func(_ context.Context, part []weir.Record) error {
+			return c.RunPull(ctx, inParts(func(_ context.Context, part []weir.Record) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if len(part) > 0 {

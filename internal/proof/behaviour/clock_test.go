@@ -55,8 +55,8 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 // time as soon as it is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
-		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.ByFanOut},
-		"fan-out under the SDK": {Reading: weir.ByFanOut, Wire: weir.UnderSDK},
+		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {FanOut: weir.FanOut{Mode: weir.FanOutRegister}},
+		"fan-out under the SDK": {FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Wire: weir.UnderSDK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, off := range []time.Duration{time.Hour, -3 * time.Hour} {

@@ -47,8 +47,8 @@ func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 		},
 		"an HTTP client": func(o *kinesis.Options, before func(), to *http.Transport) { o.HTTPClient = &trips{to, before} },
 	} {
-		for _, opts := range []weir.Options{{}, {Wire: weir.UnderSDK}, {Wire: weir.SDKWire}, {Reading: weir.ByFanOut}} {
-			t.Run(fmt.Sprint(name, " ", opts.Wire, " ", opts.Reading), func(t *testing.T) {
+		for _, opts := range []weir.Options{{}, {Wire: weir.UnderSDK}, {Wire: weir.SDKWire}, {FanOut: weir.FanOut{Mode: weir.FanOutRegister}}} {
+			t.Run(fmt.Sprint(name, " ", opts.Wire, " ", opts.FanOut.Mode), func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					want := putSome(t, srv, false)
 					var calls atomic.Int32

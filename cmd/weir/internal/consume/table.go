@@ -72,7 +72,12 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +
 			"(default: host and process)"},
-		{name: "fan-out", to: o.fanOut.Register},
+		{
+			name: "fan-out",
+			to: func(cmd *cobra.Command) {
+				o.fanOut.Register(cmd, "default: the name of the application")
+			},
+		},
 		{
 			name: "filter",
 			to: func(cmd *cobra.Command) {
@@ -415,9 +420,6 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{name: "no-history", to: &s.NoHistory, text: "do not write the history of this " +
 			"worker's shards to the store (one write per minute, which \"weir dashboard\" " +
 			"shows for 3 hours)"},
-		{name: "remove-fan-out", to: &s.RemoveFanOut, text: "let the last worker that stops " +
-			"remove the consumer of --fan-out, so that it costs nothing while no worker runs; " +
-			"a consumer given by its ARN stays"},
 
 		// Logs, health checks and metrics of the worker.
 		{name: "verbose", short: "v", to: &o.verbose, text: "also log each shard that is taken " +
