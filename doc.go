@@ -18,8 +18,8 @@
 //	  the checkpoint goes to the store with the next heartbeat, under the lease's epoch
 //
 // [RecordFunc] is a handler for single records. [Consumer.RunShards] makes a handler for each
-// shard, which may choose where reading begins, or lets a function pull the batches of a shard.
-// [Events] report what happens.
+// shard, which may choose where reading begins. With [Consumer.RunPull], a function pulls the
+// batches of a shard in its own loop. [Events] report what happens.
 //
 // # What is promised
 //

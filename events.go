@@ -173,8 +173,8 @@ type HandlerFailed struct {
 	At            Position // everything before this position is done
 	// Records is the number of records that will be delivered again, from First to Last. First and
 	// Last are sequence numbers as at the end of [Record.ID], with "+2" appended for the second
-	// record of an aggregate. When all records were done, and when Open, Position or Pull of
-	// [ShardHandlers] failed, Records is 0, and First and Last are "".
+	// record of an aggregate. When all records were done, and when a function of [ShardHandlers]
+	// or a [PullHandler] failed, Records is 0, and First and Last are "".
 	Records     int
 	First, Last string
 	Err         error // wraps a [PanicError] after a panic

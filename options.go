@@ -117,7 +117,7 @@ type Options struct {
 	Retry Retry
 	// OnFailure says when weir dead-letters a record whose handler fails, and where the dead letter
 	// goes. By default weir retries each record for ever. OnFailure.Destination cannot be combined
-	// with [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
+	// with [Consumer.RunPull] and [Consumer.Records], where records do not fail.
 	OnFailure FailurePolicy
 	// Polling sets how shards are polled.
 	Polling Polling

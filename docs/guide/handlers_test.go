@@ -272,9 +272,9 @@ func TestAHandlerForEachShard(t *testing.T) {
 // inParts pulls records and writes them a hundred at a time, across batches. Written records are
 // done. If the worker dies, the others are delivered again.
 func inParts(write func(context.Context, []weir.Record) error) weir.PullHandler {
-	return weir.PullHandler{Pull: func(ctx context.Context, s *weir.Puller) error {
+	return weir.PullHandler{KeepsRecords: true, Pull: func(ctx context.Context, p *weir.Puller) error {
 		var part []weir.Record
-		for b, err := range s.Batches() {
+		for b, err := range p.Batches() {
 			if err != nil {
 				return err // the lease has ended, and another worker reads the shard
 			}
