@@ -49,7 +49,8 @@ var (
 )
 
 // OptionError says what is wrong with one option. [New], [NewReader], [Consumer.RunShards],
-// [Consumer.RunPull] and [Consumer.Records] return it, joined with others if there are several problems.
+// [Consumer.RunPull] and [Consumer.Records] return it, joined with others if there are several
+// problems.
 type OptionError struct {
 	Option string // the option, such as "Options.OnFailure.MaxAge" or "ReaderOptions.Start"
 	Err    error  // the problem and its remedy

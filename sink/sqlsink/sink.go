@@ -155,8 +155,8 @@ func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	}
 }
 
-// Position returns the sink's position in a shard. Use it as the Position of
-// [weir.ShardHandlers] or [weir.PullHandler].
+// Position returns the sink's position in a shard. Use it as the Position of [weir.ShardHandlers]
+// or [weir.PullHandler].
 func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Position, error) {
 	at, there, err := s.read(ctx, s.db, stream, shard, "")
 	if err != nil || !there {
