@@ -214,7 +214,9 @@ var played = []struct {
 		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "")
 	}},
 	{"reader (`weir tail`)", "", func(s *stage) { s.ok("tail --stream orders --until-tip", "") }},
-	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) { s.until("tail --stream orders --from oldest --fan-out existing --fan-out-name pushed", 60, nil) }},
+	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) {
+		s.until("tail --stream orders --from oldest --fan-out existing --fan-out-name pushed", 60, nil)
+	}},
 	{"reader that registers (`--fan-out temporary`), besides", "reader with fan-out, besides", func(s *stage) {
 		s.until("tail --stream orders --from oldest --fan-out temporary --fan-out-name me", 60, nil)
 	}},
