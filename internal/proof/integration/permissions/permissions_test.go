@@ -287,7 +287,7 @@ func TestThePoliciesAreWhatIsAskedFor(t *testing.T) {
 	if len(seen.indexes) > 0 {
 		t.Errorf("calls name the indexes %q: they have ARNs of their own", seen.indexes)
 	}
-	policies(t, allowed["worker with fan-out, besides"], allowed["worker, leading or not"])
+	policies(t, allowed["worker that registers its consumer (`--fan-out register`), besides"], allowed["worker, leading or not"])
 }
 
 // compare compares the requested actions with a row of the table. All actions of the row must have
