@@ -25,14 +25,14 @@ import (
 // types of this package and those of the engine. It turns panics of the user's code into errors.
 type adapter struct {
 	*Consumer
-	handler Handler        // of all shards; nil if shards is set
-	shards  *ShardHandlers // makes a handler for each term; nil if handler is set
+	handler Handler       // of all shards; nil if shards is set
+	terms   *termHandlers // makes a handler for each term; nil if handler is set
 }
 
 var _ run.User = (*adapter)(nil)
 
 // config returns the options in the engine's form.
-func (c *Consumer) config(shards *ShardHandlers) run.Config {
+func (c *Consumer) config(terms *termHandlers) run.Config {
 	o := &c.opts
 	of := shardrun.Config{
 		App: o.App, Worker: o.Worker, Log: o.Logger,
@@ -40,21 +40,22 @@ func (c *Consumer) config(shards *ShardHandlers) run.Config {
 		Filters: o.Filter.By != nil, NotJSON: shardrun.NotJSON(o.Filter.NotJSON),
 		Reuse: o.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
 		RetryMin: o.Retry.MinBackoff, RetryMax: o.Retry.MaxBackoff, GiveUp: o.OnFailure.policy(), SuspectAfter: o.OnFailure.SuspectAfter,
-		Expired: source.IfExpired(o.Expired), FanOut: o.Reading == ByFanOut,
+		Expired: source.IfExpired(o.Expired), FanOut: o.FanOut.on(),
 		Times: o.times(), ListInterval: o.Timing.ListInterval, IdleInterval: o.Polling.IdleInterval,
 	}
 	if p := &o.Concurrency; p.on() {
 		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.MaxRecords, Bytes: p.MaxBytes, Age: p.MaxAge}
 	}
-	if shards != nil {
-		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, shards.Pull != nil, shards.Position != nil, shards.Idle
+	if terms != nil {
+		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, terms.pull != nil, terms.position != nil, terms.idle
 	}
 	return run.Config{
 		Config: of, Client: c.client, Store: c.store, Off: c.off, OnEvent: o.OnEvent,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
 		Streams: c.streams, Asks: o.DiscoverStreams != nil,
 		Path: o.Transport.path(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
-		FanOutName: o.FanOutName, FanOutARNs: o.FanOutARNs, RemoveFanOut: o.RemoveFanOut, NoHistory: o.NoHistory,
+		FanOutName: o.FanOut.Name, FanOutARNs: o.FanOut.ARNs, FanOutExisting: o.FanOut.Mode == FanOutExisting,
+		FanOutTemporary: o.FanOut.Mode == FanOutTemporary, NoHistory: o.NoHistory,
 		StallAfter: o.Timing.StallAfter, HandlerTimeout: o.Timing.HandlerTimeout, StopTimeout: o.Timing.StopTimeout,
 	}
 }
@@ -67,12 +68,12 @@ func (a *adapter) Shared() shardrun.Handler {
 // Open implements [shardrun.User].
 func (a *adapter) Open(ctx context.Context, t *group.Term, from Position) (shardrun.Handler, error) {
 	term := Term{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: from}
-	if a.shards.Pull != nil {
+	if a.terms.pull != nil {
 		return a.startPull(ctx, term, t), nil
 	}
 	var made ShardHandler
 	err := contained("ShardHandlers.Open", func() (err error) {
-		made, err = a.shards.Open(ctx, term)
+		made, err = a.terms.open(ctx, term)
 		return err
 	})
 	switch {
@@ -84,11 +85,11 @@ func (a *adapter) Open(ctx context.Context, t *group.Term, from Position) (shard
 	return &shardHandler{adapter: a, handle: made.Handle, close: made.Close}, nil
 }
 
-// startPull starts ShardHandlers.Pull for a term. The loop of the term is woken when the function
+// startPull starts PullHandler.Pull for a term. The loop of the term is woken when the function
 // has returned.
 func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shardHandler {
-	p := pull.Start(func(p *puller) error {
-		return contained("ShardHandlers.Pull", func() error { return a.shards.Pull(ctx, &Shard{term, p, t}) })
+	p := pull.Start(func(p *pull.Puller[*Batch]) error {
+		return contained("PullHandler.Pull", func() error { return a.terms.pull(ctx, &Puller{term, p, t}) })
 	}, shardrun.ErrGoexit, t.Wake)
 	return &shardHandler{
 		adapter: a, pull: p,
@@ -115,8 +116,8 @@ func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shar
 
 // Position implements [shardrun.User].
 func (a *adapter) Position(ctx context.Context, stream, id string) (p shard.Position, err error) {
-	err = contained("ShardHandlers.Position", func() (err error) {
-		p, err = a.shards.Position(ctx, stream, id)
+	err = contained(a.terms.of+".Position", func() (err error) {
+		p, err = a.terms.position(ctx, stream, id)
 		return err
 	})
 	return p, err

@@ -24,7 +24,8 @@ import "time"
 // no order. In such a stream the records of one key are in different shards, so they have no order
 // either.
 //
-// Keys works with [Consumer.Run], not with RunShards, and not with ReuseBuffers.
+// Keys works with [Consumer.Run], not with RunShards, RunPull and Records, and not with
+// ReuseBuffers.
 type Concurrency struct {
 	// Keys is the number of keys of a shard that are handled at the same time, 2 to 10,000. With 0,
 	// the default, and with 1, weir handles one batch after the other, with records of all keys.

@@ -88,12 +88,12 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 }
 
 // run is Run with a handler for all shards, or with one for each term.
-func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) error {
-	return c.newRun(ctx, h, shards).Run(ctx)
+func (c *Consumer) run(ctx context.Context, h Handler, terms *termHandlers) error {
+	return c.newRun(ctx, h, terms).Run(ctx)
 }
 
 // newRun returns a run and starts nothing.
-func (c *Consumer) newRun(ctx context.Context, h Handler, shards *ShardHandlers) *run.Run {
-	a := &adapter{Consumer: c, handler: h, shards: shards}
-	return run.New(ctx, c.config(shards), a, &c.runs, &c.counted)
+func (c *Consumer) newRun(ctx context.Context, h Handler, terms *termHandlers) *run.Run {
+	a := &adapter{Consumer: c, handler: h, terms: terms}
+	return run.New(ctx, c.config(terms), a, &c.runs, &c.counted)
 }

@@ -18,8 +18,9 @@
 //	  the checkpoint goes to the store with the next heartbeat, under the lease's epoch
 //
 // [RecordFunc] is a handler for single records. [Consumer.RunShards] makes a handler for each
-// shard, which may choose where reading begins, or lets a function pull the batches of a shard.
-// [Options].OnEvent gets the events of package event.
+// shard, which may choose where reading begins. With [Consumer.RunPull], a function pulls the
+// batches of a shard in its own loop. [Options].OnEvent gets the events of
+// package event.
 //
 // # What is promised
 //

@@ -43,13 +43,15 @@ var (
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound
-	// ErrNoConsumer is wrapped by the error of a [Reader] with [FanOut] and [ExistingConsumer] if
-	// the consumer is not registered.
+	// ErrNoConsumer means that a fan-out consumer is not registered, with [FanOutExisting] or
+	// [FanOut].ARNs. The error of a [Reader] wraps it. A [Consumer] polls while the consumer is
+	// missing, and [ReadingChanged].Err wraps it.
 	ErrNoConsumer = fanout.ErrNoConsumer
 )
 
-// OptionError says what is wrong with one option. [New], [NewReader], [Consumer.RunShards] and
-// [Consumer.Records] return it, joined with others if there are several problems.
+// OptionError says what is wrong with one option. [New], [NewReader], [Consumer.RunShards],
+// [Consumer.RunPull] and [Consumer.Records] return it, joined with others if there are several
+// problems.
 type OptionError struct {
 	Option string // the option, such as "Options.OnFailure.MaxAge" or "ReaderOptions.Start"
 	Err    error  // the problem and its remedy

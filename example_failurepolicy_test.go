@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -69,6 +70,21 @@ func ExampleFailurePolicy() {
 func ExampleFailedAt() {
 	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
+			if err := serve(ctx, r); err != nil {
+				return weir.FailedAt(r, err)
+			}
+		}
+		return nil
+	})
+}
+
+// A record that can never succeed is dead-lettered at its first failure.
+func ExampleRejectAt() {
+	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+		for _, r := range b.Records {
+			if !json.Valid(r.Data) {
+				return weir.RejectAt(r, errors.New("the record is not JSON"))
+			}
 			if err := serve(ctx, r); err != nil {
 				return weir.FailedAt(r, err)
 			}

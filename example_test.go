@@ -156,7 +156,7 @@ func (t *till) Handle(_ context.Context, b *weir.Batch) error {
 func (*till) Close(_ context.Context, why event.EndReason) { fmt.Println("closed:", why) }
 
 // A function with its own loop pulls the batches of a shard, and marks the records that are done.
-func ExampleShard_Batches() {
+func ExampleConsumer_RunPull() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
 	srv.CreateStream("orders", 1)
@@ -168,8 +168,8 @@ func ExampleShard_Batches() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	err = c.RunShards(ctx, weir.ShardHandlers{Pull: func(_ context.Context, s *weir.Shard) error {
-		for b, err := range s.Batches() {
+	err = c.RunPull(ctx, weir.PullHandler{Pull: func(_ context.Context, p *weir.Puller) error {
+		for b, err := range p.Batches() {
 			if err != nil {
 				return err // the term is over
 			}

@@ -16,7 +16,7 @@ import (
 // [RecordFunc] failed, or the only record of a batch. If a handler fails with several records and
 // does not say at which, weir dead-letters all of them together, unless Bisect is set.
 //
-// Destination cannot be combined with [ShardHandlers].Pull, because a function that pulls handles
+// Destination cannot be combined with [Consumer.RunPull], because a function that pulls handles
 // failures itself.
 type FailurePolicy struct {
 	// Destination gets the dead letters. It is required with any other field but SuspectAfter. With

@@ -21,7 +21,7 @@ type Matcher interface {
 	// payload and the payload is not JSON. weir calls Match concurrently. Match must neither keep
 	// nor change data, and must return the same answer each time. A panic counts as a failure of
 	// the handler at that record, and weir calls Match again for the next attempt. With
-	// [ShardHandlers].Pull, the function gets a record at which Match panics.
+	// [Consumer.RunPull], the function gets a record at which Match panics.
 	Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool)
 }
 
@@ -37,7 +37,7 @@ const (
 	// FailNotJSON counts each of them as a failure of the handler, which does not get the record.
 	// weir tries the record again without end. If [FailurePolicy].Destination is set, weir gives
 	// the record up, as if the handler had rejected it. FailNotJSON cannot be combined with
-	// [ShardHandlers].Pull.
+	// [Consumer.RunPull].
 	FailNotJSON
 )
 

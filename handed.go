@@ -18,7 +18,7 @@ type shardHandler struct {
 	*adapter
 	handle func(ctx context.Context, b *Batch) error
 	close  func(ctx context.Context, why event.EndReason) // nil for a handler that all shards share
-	pull   *puller                                        // nil unless a function pulls
+	pull   *pull.Puller[*Batch]                           // nil unless a function pulls
 
 	// Blocks of memory for batches of one key, which the handler may keep.
 	batches []Batch

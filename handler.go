@@ -96,7 +96,8 @@ type Batch struct {
 	// handling continues with the shard's children.
 	End bool
 	// Idle is true for a call without records, which the handler gets when it has had no records
-	// for [ShardHandlers].Idle. Handlers without that option get no such calls.
+	// for [ShardHandlers].Idle. Handlers without that option get no such calls. With
+	// [PullHandler].Idle, a function that pulls gets such batches.
 	Idle bool
 	// Tip is set if Idle is true. At that time, by this machine's clock, every record of the shard
 	// had been read and handled. Tip is zero if that is unknown, for example while reads fail.

@@ -15,21 +15,25 @@ import (
 )
 
 // TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined. The
-// simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards or Records
-// refuses such a pair with one sentence, before anything is read.
+// simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards,
+// RunPull or Records refuses such a pair with one sentence, before anything is read.
 func TestIllegalPairsAreRefused(t *testing.T) {
 	keys := weir.Concurrency{Keys: 4}
 	gives := weir.FailurePolicy{Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}
 	attempts, age, bisect := gives, gives, gives
 	attempts.MaxAttempts, age.MaxAge, bisect.Bisect = 3, time.Hour, true
 	open := func(context.Context, weir.Term) (weir.ShardHandler, error) { return nil, nil }
-	pull := func(context.Context, *weir.Shard) error { return nil }
+	pull := func(context.Context, *weir.Puller) error { return nil }
 	position := func(context.Context, string, string) (weir.Position, error) { return weir.Position{}, nil }
 	notJSON := weir.Filter{By: matchAll{}, NotJSON: weir.FailNotJSON}
 
+	reuses := weir.Options{ReuseBuffers: true}
 	type run func(context.Context, *weir.Consumer) error
 	shards := func(h weir.ShardHandlers) run {
 		return func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, h) }
+	}
+	pulls := func(h weir.PullHandler) run {
+		return func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, h) }
 	}
 	records := func(ctx context.Context, c *weir.Consumer) error {
 		for _, err := range c.Records(ctx) {
@@ -46,19 +50,24 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		{"Parallel and ReuseBuffers", weir.Options{Concurrency: keys, ReuseBuffers: true}, nil, "ReuseBuffers cannot be combined with Options.Concurrency"},
 		{"Parallel and BatchWait", weir.Options{Concurrency: keys, Batching: weir.Batching{MaxWait: time.Second}}, nil, "Batching.MaxWait cannot be combined with Options.Concurrency"},
 		{"Parallel and Open", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open}), "or leave Options.Concurrency out"},
-		{"Parallel and Pull, windows and Hold", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave Options.Concurrency out"},
+		{"Parallel and Pull, windows and Hold", weir.Options{Concurrency: keys}, pulls(weir.PullHandler{Pull: pull}), "or leave Options.Concurrency out"},
 		{"Parallel and Position", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave Options.Concurrency out"},
 		{"Parallel and Idle", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave Options.Concurrency out"},
 		{"Parallel and Records", weir.Options{Concurrency: keys}, records, "or leave Options.Concurrency out"},
-		{"GiveUp and Pull, windows and Hold", weir.Options{OnFailure: gives}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
-		{"OnFailure.MaxAttempts and Pull", weir.Options{OnFailure: attempts}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
-		{"GiveUp.MaxAge and Pull", weir.Options{OnFailure: age}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
-		{"GiveUp.Bisect and Pull", weir.Options{OnFailure: bisect}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp and Pull, windows and Hold", weir.Options{OnFailure: gives}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},
+		{"OnFailure.MaxAttempts and Pull", weir.Options{OnFailure: attempts}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp.MaxAge and Pull", weir.Options{OnFailure: age}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},
+		{"GiveUp.Bisect and Pull", weir.Options{OnFailure: bisect}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},
 		{"GiveUp and Records", weir.Options{OnFailure: attempts}, records, "leave Options.OnFailure out"},
 		{"GiveUp.MaxAge and Records", weir.Options{OnFailure: age}, records, "leave Options.OnFailure out"},
 		{"GiveUp.Bisect and Records", weir.Options{OnFailure: bisect}, records, "leave Options.OnFailure out"},
-		{"Open and Pull", weir.Options{}, shards(weir.ShardHandlers{Open: open, Pull: pull}), "or ShardHandlers.Pull must be set, and not both"},
-		{"FailNotJSON and Pull, windows and Hold", weir.Options{Filter: notJSON}, shards(weir.ShardHandlers{Pull: pull}), "must be PassNotJSON or DropNotJSON"},
+		{"no Open", weir.Options{}, shards(weir.ShardHandlers{}), "ShardHandlers.Open is nil: set the function"},
+		{"no Pull", weir.Options{}, pulls(weir.PullHandler{}), "PullHandler.Pull is nil: set the function"},
+		{"Idle out of its range", weir.Options{}, shards(weir.ShardHandlers{Open: open, Idle: time.Millisecond}), "ShardHandlers.Idle 1ms must be"},
+		{"Idle and Pull out of its range", weir.Options{}, pulls(weir.PullHandler{Pull: pull, Idle: time.Millisecond}), "PullHandler.Idle 1ms must be"},
+		{"ReuseBuffers and handlers that keep records", reuses, shards(weir.ShardHandlers{Open: open, KeepsRecords: true}), "leave Options.ReuseBuffers out"},
+		{"ReuseBuffers and a function that keeps records", reuses, pulls(weir.PullHandler{Pull: pull, KeepsRecords: true}), "leave Options.ReuseBuffers out"},
+		{"FailNotJSON and Pull, windows and Hold", weir.Options{Filter: notJSON}, pulls(weir.PullHandler{Pull: pull}), "must be PassNotJSON or DropNotJSON"},
 		{"FailNotJSON and Records", weir.Options{Filter: notJSON}, records, "must be PassNotJSON or DropNotJSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

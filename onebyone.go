@@ -33,7 +33,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		var err error
 		go func() {
 			defer close(ended)
-			err = c.RunShards(running, ShardHandlers{Pull: o.pull})
+			err = c.RunPull(running, PullHandler{Pull: o.pull})
 		}()
 		finish := sync.OnceFunc(func() {
 			stop()
@@ -118,7 +118,7 @@ func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) boo
 var errLoopLeft = errors.New("weir: the loop over the records has ended")
 
 // pull passes the batches of a shard to the loop, one turn each.
-func (o *oneByOne) pull(ctx context.Context, s *Shard) error {
+func (o *oneByOne) pull(ctx context.Context, s *Puller) error {
 	left, trust := false, func() error { return s.term.Check(time.Now()) }
 	for b, err := range s.Batches() {
 		if err != nil {

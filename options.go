@@ -92,24 +92,8 @@ type Options struct {
 	Aggregates Aggregates
 	// Filter selects the records that are handled. By default all records are handled.
 	Filter Filter
-	// Reading selects how weir reads records: [Polling] (the default) or [FanOut].
-	Reading Reading
-	// FanOutName is the name of the consumer that FanOut registers with each stream. All workers of
-	// the application use it, and no other application may. Defaults to App, and has the same form.
-	// The KCL calls it consumerName.
-	FanOutName string
-	// FanOutARNs are the ARNs of existing consumers, at most one for each stream. FanOut reads
-	// their streams with them, and neither registers nor removes them. For other streams it uses
-	// FanOutName. Each consumer has to belong to a stream that is read; weir checks that before it
-	// uses the consumer. The KCL calls it consumerArn.
-	FanOutARNs []string
-	// RemoveFanOut makes the last worker of the application deregister the consumer FanOutName when
-	// it stops, so that the consumer costs nothing while no worker runs. A stopping worker is the
-	// last one if no other worker has a session in the store. The return of its Run may take up to
-	// 10 s longer. A worker that starts at that moment registers the consumer again, and polls
-	// until then. If the last worker is killed, the consumer stays registered. By default it is not
-	// deregistered.
-	RemoveFanOut bool
+	// FanOut makes the service push records to the workers. By default weir polls.
+	FanOut FanOut
 	// Transport selects how records are read from the service. Defaults to [AutoTransport].
 	Transport Transport
 	// ReuseBuffers makes weir use the memory of a batch again after the handler has returned. Data,
@@ -132,7 +116,7 @@ type Options struct {
 	Retry Retry
 	// OnFailure says when weir dead-letters a record whose handler fails, and where the dead letter
 	// goes. By default weir retries each record for ever. OnFailure.Destination cannot be combined
-	// with [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
+	// with [Consumer.RunPull] and [Consumer.Records], where records do not fail.
 	OnFailure FailurePolicy
 	// Polling sets how shards are polled.
 	Polling Polling
@@ -218,7 +202,7 @@ func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.
 	}
 	o.Batching.check(o.Concurrency.on(), bad)
 	o.Retry.check(bad)
-	o.Timing.check(o.Reading == ByFanOut, bad)
+	o.Timing.check(o.FanOut.on(), bad)
 	o.Polling.check("Options", bad)
 	if err := checkMemory("Options", &o.MaxMemory); err != nil {
 		problems = append(problems, err)
@@ -229,20 +213,9 @@ func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.
 	if o.Expired < FailExpired || o.Expired > LatestExpired {
 		bad("Options.Expired", "%d must be FailExpired, OldestExpired or LatestExpired", o.Expired)
 	}
-	if o.Reading < ByPolling || o.Reading > ByFanOut {
-		bad("Options.Reading", "%d must be ByPolling or ByFanOut", o.Reading)
-	}
-	switch {
-	case o.FanOutName == "":
-		o.FanOutName = o.App
-	case !appForm.MatchString(o.FanOutName):
-		bad("Options.FanOutName", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
-	case o.Reading != ByFanOut:
-		bad("Options.FanOutName", "%q is set although Options.Reading is not FanOut", o.FanOutName)
-	}
-	o.checkFanOutARNs(region, all, bad)
-	if o.RemoveFanOut && o.Reading != ByFanOut {
-		bad("Options.RemoveFanOut", "is set although Options.Reading is not FanOut")
+	o.FanOut.check("Options", region, all, o.DiscoverStreams != nil, bad)
+	if o.FanOut.Name == "" {
+		o.FanOut.Name = o.App
 	}
 	o.OnFailure.check(bad)
 	o.Filter.check(bad)

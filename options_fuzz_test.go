@@ -39,15 +39,17 @@ var optionRules = map[string]func(o *Options) bool{
 		return o.Batching.MaxWait == 0 || inRange(o.Batching.MaxWait, time.Millisecond, 5*time.Minute) && o.Concurrency.Keys <= 1
 	},
 	"Aggregates": func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
-	"Reading":    func(o *Options) bool { return among(o.Reading, ByPolling, ByFanOut) },
-	"FanOutName": func(o *Options) bool {
-		return o.FanOutName == o.App || o.Reading == ByFanOut && aName.MatchString(o.FanOutName)
+	"FanOut.Mode": func(o *Options) bool {
+		return among(o.FanOut.Mode, FanOutOff, FanOutExisting, FanOutRegister, FanOutTemporary)
 	},
-	"FanOutARNs": func(o *Options) bool {
+	"FanOut.Name": func(o *Options) bool {
+		return o.FanOut.Name == o.App || o.FanOut.Mode != FanOutOff && aName.MatchString(o.FanOut.Name)
+	},
+	"FanOut.ARNs": func(o *Options) bool {
 		byName := map[string]string{}
-		for _, arn := range o.FanOutARNs {
+		for _, arn := range o.FanOut.ARNs {
 			m := aConsumer.FindStringSubmatch(arn)
-			if m == nil || o.Reading != ByFanOut || byName[m[2]] != "" && byName[m[2]] != arn {
+			if m == nil || o.FanOut.Mode == FanOutOff || byName[m[2]] != "" && byName[m[2]] != arn {
 				return false
 			}
 			byName[m[2]] = arn
@@ -59,7 +61,6 @@ var optionRules = map[string]func(o *Options) bool{
 		}
 		return true
 	},
-	"RemoveFanOut":             func(o *Options) bool { return !o.RemoveFanOut || o.Reading == ByFanOut },
 	"Transport":                func(o *Options) bool { return among(o.Transport, AutoTransport, SDKTransport) },
 	"MaxMemory":                func(o *Options) bool { return inRange(o.MaxMemory, 16<<20, 1<<40) },
 	"Polling.IdleInterval":     func(o *Options) bool { return inRange(o.Polling.IdleInterval, 200*time.Millisecond, time.Minute) },
@@ -74,7 +75,7 @@ var optionRules = map[string]func(o *Options) bool{
 	"Timing.StopTimeout": func(o *Options) bool { return inRange(o.Timing.StopTimeout, time.Millisecond, 24*time.Hour) },
 	"Timing.StallAfter": func(o *Options) bool {
 		least := 30 * time.Second
-		if o.Reading == ByFanOut {
+		if among(o.FanOut.Mode, FanOutExisting, FanOutRegister, FanOutTemporary) {
 			least = 2 * time.Minute
 		}
 		return inRange(o.Timing.StallAfter, least, 24*time.Hour)
@@ -119,7 +120,7 @@ var optionRules = map[string]func(o *Options) bool{
 var optionFields = func() (all []reflect.StructField) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
 		switch reflect.Zero(field.Type).Interface().(type) {
-		case Batching, Polling, Retry, Timing:
+		case Batching, FanOut, Polling, Retry, Timing:
 			for _, inner := range reflect.VisibleFields(field.Type) {
 				inner.Name, inner.Index = field.Name+"."+inner.Name, append(slices.Clone(field.Index), inner.Index...)
 				all = append(all, inner)
@@ -167,7 +168,7 @@ func defaults(o Options) Options {
 		o.Start = Oldest
 	}
 	o.Batching.MaxRecords, o.MaxMemory = cmp.Or(o.Batching.MaxRecords, 10_000), cmp.Or(o.MaxMemory, 128<<20)
-	o.FanOutName = cmp.Or(o.FanOutName, o.App)
+	o.FanOut.Name = cmp.Or(o.FanOut.Name, o.App)
 	o.Polling.IdleInterval, o.Polling.Share, o.Weight = cmp.Or(o.Polling.IdleInterval, time.Second), cmp.Or(o.Polling.Share, 1), cmp.Or(o.Weight, 1)
 	o.Retry.MinBackoff = cmp.Or(o.Retry.MinBackoff, 100*time.Millisecond)
 	o.Retry.MaxBackoff = cmp.Or(o.Retry.MaxBackoff, max(30*time.Second, o.Retry.MinBackoff))
@@ -240,8 +241,8 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{FailExpired, OldestExpired, LatestExpired, LatestExpired + 1, FailExpired - 1}
 	case Aggregates:
 		return []any{Unpack, UnpackOwn, KeepPacked, KeepPacked + 1, Unpack - 1}
-	case Reading:
-		return []any{ByPolling, ByFanOut, ByFanOut + 1, ByPolling - 1}
+	case FanOutMode:
+		return []any{FanOutOff, FanOutRegister, FanOutExisting, FanOutTemporary, FanOutTemporary + 1, FanOutOff - 1}
 	case Transport:
 		return []any{AutoTransport, SDKTransport, SDKTransport + 1, AutoTransport - 1}
 	case func(context.Context) ([]string, error):
@@ -296,8 +297,8 @@ func checkNew(t *testing.T, o Options) {
 			bad = append(bad, name)
 		}
 	}
-	if o.FanOutName != "" && o.FanOutName == o.App && (o.Reading != ByFanOut || !aName.MatchString(o.App)) {
-		bad = append(bad, "FanOutName") // it may only be said where it has a meaning
+	if o.FanOut.Name != "" && o.FanOut.Name == o.App && (o.FanOut.Mode == FanOutOff || !aName.MatchString(o.App)) {
+		bad = append(bad, "FanOut.Name") // it may only be said where it has a meaning
 	}
 	slices.Sort(bad)
 	c, err := New(atNewClient, memstore.New(), o)
@@ -365,7 +366,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		for _, value := range choices(t, field) {
 			for _, base := range []Options{
 				{App: "billing", Streams: []string{"orders"}},
-				{App: "billing", Streams: []string{"orders"}, Reading: ByFanOut, FanOutName: "billing-2"},
+				{App: "billing", Streams: []string{"orders"}, FanOut: FanOut{Mode: FanOutRegister, Name: "billing-2"}},
 				{App: "billing", DiscoverStreams: func(context.Context) ([]string, error) { return nil, nil }},
 				{App: "billing", Streams: []string{"orders"}, Timing: Timing{HeartbeatInterval: time.Minute, FailoverAfter: 4 * time.Minute}, Retry: Retry{MinBackoff: time.Hour}},
 				{},
@@ -405,7 +406,7 @@ func FuzzOptions(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(at(nil))
 	for _, field := range fields {
-		f.Add(at(map[string][]byte{field.Name: {1}, "Reading": {1}}))
+		f.Add(at(map[string][]byte{field.Name: {1}, "FanOut.Mode": {1}}))
 		f.Add(at(map[string][]byte{field.Name: {5}}))
 		f.Add(at(map[string][]byte{field.Name: append([]byte{128}, 0, 0, 0, 0, 0, 0, 0, 9)}))
 		f.Add(at(map[string][]byte{field.Name: append([]byte{255}, 255, 255, 255, 255, 255, 255, 255, 255)}))
@@ -444,7 +445,7 @@ func raw(like any, b []byte) (value any, rest []byte) {
 			return string(b[:n]), b[n:]
 		}
 		return strings.Split(string(b[:n]), ","), b[n:]
-	case int, time.Duration, float64, ExpiredPolicy, Aggregates, Reading, Transport, Position:
+	case int, time.Duration, float64, ExpiredPolicy, Aggregates, FanOutMode, Transport, Position:
 		b = b[copy(word[:], b):]
 	default:
 		return like, b

@@ -37,41 +37,14 @@ type ReaderOptions struct {
 	// that the body of the loop is handling. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares of
 	// shards, and the cases in which a record exceeds the limit, are as in [Options].
 	MaxMemory int
-	// Reading selects [Polling] (the default), which uses throughput that all readers of the stream
-	// share, or [FanOut] with the registered consumer FanOutName. While fan-out is not available,
-	// shards are polled.
-	Reading Reading
-	// FanOutName is the name of that consumer, 1 to 128 characters from a-z, A-Z, 0-9, _ . -.
-	// FanOut requires FanOutName or FanOutARN. Do not use the consumer of an application or of
-	// another Reader: the Reader takes over its subscriptions.
-	FanOutName string
-	// FanOutARN is the ARN of that consumer, in place of FanOutName. The consumer has to belong to
-	// the stream, and FanOutConsumer has to be [ExistingConsumer].
-	FanOutARN string
-	// FanOutConsumer says whether reading registers the consumer and deregisters it at the end.
-	// Defaults to [ExistingConsumer]: neither.
-	FanOutConsumer Registration
+	// FanOut makes the service push records to the Reader. By default the Reader polls, with
+	// throughput that all readers of the stream share.
+	FanOut FanOut
 	// Transport is as in [Options].
 	Transport Transport
 	// Logger gets log lines about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
-
-// Registration says whether a [Reader] registers the consumer that it needs for [FanOut]. AWS bills
-// a consumer by the shard and hour for as long as it is registered.
-type Registration int
-
-const (
-	// ExistingConsumer requires that the consumer is registered. Otherwise reading fails with
-	// [ErrNoConsumer]. The default.
-	ExistingConsumer Registration = iota
-	// TemporaryConsumer registers the consumer if there is none, and deregisters it when reading
-	// ends. A consumer that was registered before stays. If the process is killed, the consumer
-	// stays registered.
-	TemporaryConsumer
-	// KeptConsumer registers the consumer if there is none, and never deregisters it.
-	KeptConsumer
-)
 
 // Reader reads a stream without an application: it has no store and no checkpoint, and shares
 // nothing with other readers. Its methods may be called concurrently. Each call reads from the
@@ -107,18 +80,18 @@ func NewReader(client Kinesis, opts ReaderOptions) (*Reader, error) {
 	default:
 		problems = append(problems, badOption("ReaderOptions.Start", "%q must be Oldest, Latest, At(a time) or a position in a shard", opts.Start))
 	}
-	if err := opts.checkFanOut(region, s); err != nil {
-		problems = append(problems, err)
+	bad := func(option, format string, args ...any) {
+		problems = append(problems, badOption(option, format, args...))
 	}
+	opts.FanOut.check("ReaderOptions", region, []streams.Stream{s}, err != nil, bad)
+	opts.FanOut.checkReader(bad)
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
 	if err := opts.Transport.check("ReaderOptions"); err != nil {
 		problems = append(problems, err)
 	}
-	opts.Polling.check("ReaderOptions", func(option, format string, args ...any) {
-		problems = append(problems, badOption(option, format, args...))
-	})
+	opts.Polling.check("ReaderOptions", bad)
 	if err := checkMemory("ReaderOptions", &opts.MaxMemory); err != nil {
 		problems = append(problems, err)
 	}
@@ -164,40 +137,4 @@ func notFound(err error) error {
 		return streams.Also("weir: ", err, ErrStreamNotFound)
 	}
 	return err
-}
-
-// checkFanOut returns an error for invalid options of fan-out.
-func (o *ReaderOptions) checkFanOut(region *string, s streams.Stream) error {
-	switch {
-	case o.Reading < ByPolling || o.Reading > ByFanOut:
-		return badOption("ReaderOptions.Reading", "%d must be ByPolling or ByFanOut", o.Reading)
-	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
-		return badOption("ReaderOptions.FanOutConsumer", "%d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
-	case o.Reading == ByPolling && (o.FanOutName != "" || o.FanOutARN != "" || o.FanOutConsumer != ExistingConsumer):
-		return badOption("ReaderOptions.FanOutName", "or FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
-	case o.Reading == ByPolling:
-	case o.FanOutARN != "":
-		return o.checkFanOutARN(region, s)
-	case o.FanOutName == "":
-		return badOption("ReaderOptions.FanOutName", "is empty; fan-out needs the name of a registered consumer")
-	case !appForm.MatchString(o.FanOutName):
-		return badOption("ReaderOptions.FanOutName", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
-	}
-	return nil
-}
-
-// checkFanOutARN returns an error for an invalid FanOutARN.
-func (o *ReaderOptions) checkFanOutARN(region *string, s streams.Stream) error {
-	of, err := streams.ParseConsumer(region, o.FanOutARN)
-	switch {
-	case err != nil:
-		return badOption("ReaderOptions.FanOutARN", "is wrong: %w", err)
-	case o.FanOutName != "":
-		return badOption("ReaderOptions.FanOutName", "and ReaderOptions.FanOutARN are both set: name the consumer in one way")
-	case o.FanOutConsumer != ExistingConsumer:
-		return badOption("ReaderOptions.FanOutConsumer", "is set although ReaderOptions.FanOutARN names an existing consumer")
-	case s.Name != "" && (of.Name != s.Name || s.ARN != "" && of.ARN != s.ARN):
-		return badOption("ReaderOptions.FanOutARN", "%q is not of the stream %s", o.FanOutARN, o.Stream)
-	}
-	return nil
 }

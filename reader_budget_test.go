@@ -217,14 +217,14 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 
 // A loop that is left, or panics, in the middle of a page leaves nothing behind.
 func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for name, end := range map[string]func(){"left": func() {}, "panics": func() { panic("in the loop") }} {
 			t.Run(reading.String()+", "+name, func(t *testing.T) {
 				bubbleWith(t, kinesistest.Config{NoLimits: true}, 16, func(t *testing.T, srv *kinesistest.Server) {
 					behind(srv, 2000, 1000)
-					opts := weir.ReaderOptions{MaxMemory: 16 << 20, Reading: reading}
-					if reading == weir.ByFanOut {
-						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
+					opts := weir.ReaderOptions{MaxMemory: 16 << 20, FanOut: weir.FanOut{Mode: reading}}
+					if reading == weir.FanOutRegister {
+						opts.FanOut = weir.FanOut{Mode: weir.FanOutTemporary, Name: "me"}
 					}
 					batches, bytes := weir.Counted(t.Context(), reader(t, srv.Client(), opts))
 					func() {

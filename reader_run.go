@@ -40,7 +40,7 @@ func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 		Setup:  &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.Polling.IdleInterval, ReadShare: r.opts.Polling.Share},
 		Budget: r.budget, UntilTip: r.opts.UntilTip, FanOut: r.fanOutChanged,
 	}
-	if r.opts.Reading == ByFanOut {
+	if r.opts.FanOut.on() {
 		of.Consumers = r.consumers()
 		defer r.leave(ctx, of.Consumers)
 		if _, err := of.Consumers.ARN(ctx, r.source); err != nil {
@@ -125,20 +125,17 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 }
 
 // consumers returns the fan-out consumers of the Reader. A consumer is registered when its ARN is
-// first needed, unless FanOutConsumer is [ExistingConsumer].
+// first needed, unless the mode is [FanOutExisting].
 func (r *reading) consumers() *fanout.Consumers {
-	var given []string
-	if r.opts.FanOutARN != "" {
-		given = []string{r.opts.FanOutARN}
-	}
-	all := fanout.New(r.client, r.opts.FanOutName, given, r.opts.Logger)
-	all.Existing = r.opts.FanOutConsumer == ExistingConsumer
+	of := &r.opts.FanOut
+	all := fanout.New(r.client, of.Name, of.ARNs, r.opts.Logger)
+	all.Existing = of.Mode == FanOutExisting
 	return all
 }
 
-// leave deregisters the consumer if it is a [TemporaryConsumer].
+// leave deregisters the consumer with [FanOutTemporary], if the Reader has registered it.
 func (r *reading) leave(ctx context.Context, consumers *fanout.Consumers) {
-	if r.opts.FanOutConsumer != TemporaryConsumer {
+	if r.opts.FanOut.Mode != FanOutTemporary {
 		return
 	}
 	// Most readers end because ctx has ended, so the call must not use ctx itself.

@@ -50,7 +50,7 @@ func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 		}
 		event, n := fill(source, b.Records[from:], eventTail)
 		if n == 0 {
-			return weir.FailedAt(b.Records[from], weir.Reject(errUnfit))
+			return weir.RejectAt(b.Records[from], errUnfit)
 		}
 		err := h.give(ctx, b, event, b.Records[from:from+n])
 		_, named := weir.FailedRecord(err)

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// Windows returns handlers that pass the records of each shard to a function in tumbling windows of
-// arrival time, as Lambda does. size is the length of a window: whole seconds, from 1 s to 15 min.
-// Each event names its window and contains the state from the previous answer. When a window ends,
-// the function receives a final event for it, without records.
+// Windows returns a handler for [weir.Consumer.RunPull] that passes the records of each shard to a
+// function in tumbling windows of arrival time, as Lambda does. size is the length of a window:
+// whole seconds, from 1 s to 15 min. Each event names its window and contains the state from the
+// previous answer. When a window ends, the function receives a final event for it, without records.
 //
 // The state is kept only in memory. The checkpoint stays before the first record of a window until
 // the function has answered the final event. After a crash or a handoff, the next owner of the
@@ -29,15 +29,15 @@ import (
 // A failed call is retried a few times with the same state. If it keeps failing, the window is
 // started again after a backoff. This repeats until the call succeeds. No record is dead-lettered,
 // so MaxAge must be 0.
-func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
+func (h Handler) Windows(size time.Duration) (weir.PullHandler, error) {
 	if size < time.Second || size > 15*time.Minute || size%time.Second != 0 {
-		return weir.ShardHandlers{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
+		return weir.PullHandler{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
 	}
 	if h.MaxAge != 0 {
-		return weir.ShardHandlers{}, errors.New("lambda: Handler.MaxAge must be 0 with windows: a window is of all of its records")
+		return weir.PullHandler{}, errors.New("lambda: Handler.MaxAge must be 0 with windows: a window is of all of its records")
 	}
-	return weir.ShardHandlers{
-		Pull: func(ctx context.Context, s *weir.Shard) error {
+	return weir.PullHandler{
+		Pull: func(ctx context.Context, s *weir.Puller) error {
 			return (&windows{Handler: h, size: size, shard: s, source: h.Source(s.Stream)}).read(ctx)
 		},
 		Idle: time.Second,
@@ -49,7 +49,7 @@ func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
 type windows struct {
 	Handler
 	size   time.Duration
-	shard  *weir.Shard
+	shard  *weir.Puller
 	source Source
 
 	open   bool

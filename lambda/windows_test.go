@@ -103,7 +103,7 @@ func (a *adder) run(size time.Duration) func(context.Context, *weir.Consumer) er
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }
+	return func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, shards) }
 }
 
 // mortal is a store that simulates the death of a worker. After the death, heartbeats stop and
@@ -249,7 +249,7 @@ func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }, weir.Options{})
+		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, shards) }, weir.Options{})
 		time.Sleep(time.Minute)
 		stop()
 		if want := []string{"abc0 false", "bc1 false", "bc1 false", "bc1 false", "3 true"}; !slices.Equal(got, want) {
@@ -289,7 +289,7 @@ func TestAWindowThatFailsIsBegunAgain(t *testing.T) {
 				t.Error(e.Err)
 			}
 		}))
-		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }, o)
+		stop := worker(t, srv, memstore.New(), func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, shards) }, o)
 		time.Sleep(2 * time.Minute)
 		stop()
 		if a.judge(arrived, time.Minute); failed == 0 || retried < 4*failed {

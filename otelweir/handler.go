@@ -40,12 +40,12 @@ func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 }
 
 // ShardHandlers wraps the handlers that Open creates, like [Telemetry.Handler]. It does not change
-// Pull and Position. A function that pulls records has no calls to measure, so only
-// [weir.BatchHandled] is recorded for it.
+// the other fields. A [weir.PullHandler] has no calls to measure, so only [weir.BatchHandled] is
+// recorded for it.
 func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	open := next.Open
 	if open == nil {
-		return next
+		return next // RunShards refuses it
 	}
 	t.wrapped.Store(true)
 	next.Open = func(ctx context.Context, term weir.Term) (weir.ShardHandler, error) {

@@ -371,6 +371,29 @@ func TestShardHandlersAreSeen(t *testing.T) {
 	})
 }
 
+// Wrapped handlers have the same needs as the handlers themselves, so RunShards refuses the same
+// options.
+func TestWrappedShardHandlersHaveTheSameNeeds(t *testing.T) {
+	watch(t, 1, Options{}, func(w *watched) {
+		w.options.ReuseBuffers = true
+		consumer, err := weir.New(w.srv.Client(), memstore.New(), w.options)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		err = consumer.RunShards(w.t.Context(), w.telemetry.ShardHandlers(weir.ShardHandlers{
+			Open:         func(context.Context, weir.Term) (weir.ShardHandler, error) { return nil, nil },
+			KeepsRecords: true,
+		}))
+		if of := (*weir.OptionError)(nil); !errors.As(err, &of) || of.Option != "Options.ReuseBuffers" {
+			w.t.Errorf("RunShards returned %v", err)
+		}
+		err = consumer.RunShards(w.t.Context(), w.telemetry.ShardHandlers(weir.ShardHandlers{}))
+		if of := (*weir.OptionError)(nil); !errors.As(err, &of) || of.Option != "ShardHandlers.Open" {
+			w.t.Errorf("without Open, RunShards returned %v", err)
+		}
+	})
+}
+
 func TestWithoutAHandlerTheEventsTellDurations(t *testing.T) {
 	watch(t, 1, Options{}, func(w *watched) {
 		w.srv.Put("orders", "customer-1", []byte("1"))

@@ -46,7 +46,7 @@ func consume(b *testing.B, records, batch int, on bool) {
 	for i := range records {
 		srv.Put("s", fmt.Sprint(i), []byte("some data of a record"))
 	}
-	options := weir.Options{App: "a", Streams: []string{"s"}, Batching: weir.Batching{MaxRecords: batch}, Reading: weir.ByFanOut, Logger: slog.New(slog.DiscardHandler)}
+	options := weir.Options{App: "a", Streams: []string{"s"}, Batching: weir.Batching{MaxRecords: batch}, FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Logger: slog.New(slog.DiscardHandler)}
 	var m *promweir.Metrics
 	if on {
 		m = promweir.New(&options, promweir.Config{ShardLabel: true})

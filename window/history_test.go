@@ -164,7 +164,7 @@ func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	if roll.IntN(3) == 0 {
 		c.MaxAge = 24 * time.Hour
 	}
-	if _, err := Handlers(c); err != nil {
+	if _, err := PullHandler(c); err != nil {
 		t.Fatal(err)
 	}
 	c.setDefaults()

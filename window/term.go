@@ -7,7 +7,7 @@ import (
 )
 
 // read computes the windows of a shard until the lease or the shard ends.
-func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
+func (c *Config[S]) read(ctx context.Context, s *weir.Puller) error {
 	o := &open[S]{Config: c, term: s.Term, upTo: s.From, panes: panes[S]{}}
 	var told *mark[S] // the mark that was last reported as holding the checkpoint
 	for b, err := range s.Batches() {
@@ -46,7 +46,7 @@ func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 }
 
 // emit delivers ended windows and then moves the checkpoint.
-func (c *Config[S]) emit(ctx context.Context, s *weir.Shard, ended []Results[S]) error {
+func (c *Config[S]) emit(ctx context.Context, s *weir.Puller, ended []Results[S]) error {
 	for _, r := range ended {
 		if err := c.Emit(ctx, r); err != nil {
 			return err

@@ -161,19 +161,19 @@ type Config[S any] struct {
 	// record can arrive after its window has ended: it is then counted in a separate result, with
 	// the same Start and another ID. Allowance ranges from 1 ms to 1 h, and the default is 5 s.
 	Allowance time.Duration
-	// Position is passed to [weir.ShardHandlers]. Use it for sinks that store positions.
+	// Position is passed to [weir.PullHandler]. Use it for sinks that store positions.
 	Position func(ctx context.Context, stream, shard string) (weir.Position, error)
 }
 
-// Handlers returns handlers for [weir.Consumer.RunShards]. It returns an error if the configuration
-// is invalid.
-func Handlers[S any](c Config[S]) (weir.ShardHandlers, error) {
+// PullHandler returns the handler for [weir.Consumer.RunPull]. It returns an error if the
+// configuration is invalid.
+func PullHandler[S any](c Config[S]) (weir.PullHandler, error) {
 	c.setDefaults()
 	if err := c.check(); err != nil {
-		return weir.ShardHandlers{}, err
+		return weir.PullHandler{}, err
 	}
-	return weir.ShardHandlers{
-		Pull: func(ctx context.Context, s *weir.Shard) error { return c.read(ctx, s) },
+	return weir.PullHandler{
+		Pull: func(ctx context.Context, s *weir.Puller) error { return c.read(ctx, s) },
 		Idle: time.Second, Position: c.Position,
 	}, nil
 }

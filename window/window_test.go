@@ -78,7 +78,7 @@ func add(state []string, r weir.Record) ([]string, error) {
 // worker starts a worker. The returned function stops it.
 func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string], change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
-	h, err := window.Handlers(c)
+	h, err := window.PullHandler(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.C
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.RunShards(ctx, h) }()
+	go func() { done <- w.RunPull(ctx, h) }()
 	return func() {
 		cancel()
 		// A worker cannot save its progress if its session was ended.
@@ -192,7 +192,7 @@ func TestAHeldCheckpointIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
-		h, err := window.Handlers(window.Config[[]string]{Size: 10 * time.Minute, Add: add, Emit: got.emit})
+		h, err := window.PullHandler(window.Config[[]string]{Size: 10 * time.Minute, Add: add, Emit: got.emit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestAHeldCheckpointIsTold(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- c.RunShards(ctx, h) }()
+		go func() { done <- c.RunPull(ctx, h) }()
 		told := func() (held string, troubles int) {
 			view, err := store.View(t.Context(), "app", "")
 			if err != nil {
@@ -242,7 +242,7 @@ func TestAHeldCheckpointIsTold(t *testing.T) {
 func TestWhatIsConfiguredIsChecked(t *testing.T) {
 	good := window.Config[int]{Size: time.Minute, Add: func(n int, _ weir.Record) (int, error) { return n + 1, nil },
 		Emit: func(context.Context, window.Results[int]) error { return nil }}
-	if _, err := window.Handlers(good); err != nil {
+	if _, err := window.PullHandler(good); err != nil {
 		t.Error(err)
 	}
 	for field, wrong := range map[string]func(*window.Config[int]){
@@ -254,7 +254,7 @@ func TestWhatIsConfiguredIsChecked(t *testing.T) {
 	} {
 		c := good
 		wrong(&c)
-		if _, err := window.Handlers(c); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := window.PullHandler(c); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

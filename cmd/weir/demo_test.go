@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
@@ -153,7 +154,7 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 func TestDemoByFanOut(t *testing.T) {
 	t.Parallel()
 	o, said := smallDemo(t)
-	o.FanOut = true
+	o.FanOut = weir.FanOutRegister
 	r, err := demo.Run(t.Context(), o)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)

@@ -26,7 +26,7 @@ func wrongSilence(p *wrongPlace) []wronginput.Input {
 		waits("Kinesis behind put --create", "put --stream s --create --endpoint http://SILENT "+p.records, "Kinesis at http://"+silent),
 		waits("Kinesis behind tail", "tail --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind tail with TLS", "tail --stream s --endpoint https://SILENT", "Kinesis at https://"+silent),
-		waits("Kinesis behind tail by fan-out", "tail --stream s --fan-out me --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind tail by fan-out", "tail --stream s --fan-out existing --fan-out-name me --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind consume", work+"--store sqlite:"+p.path("silent.db")+" --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind stream create", "stream create --stream s --shards 1 --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind fanout", "fanout list --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),

@@ -273,10 +273,10 @@ func TestAHandlerForEachShard(t *testing.T) {
 
 // inParts pulls records and writes them a hundred at a time, across batches. Written records are
 // done. If the worker dies, the others are delivered again.
-func inParts(write func(context.Context, []weir.Record) error) weir.ShardHandlers {
-	return weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
+func inParts(write func(context.Context, []weir.Record) error) weir.PullHandler {
+	return weir.PullHandler{KeepsRecords: true, Pull: func(ctx context.Context, p *weir.Puller) error {
 		var part []weir.Record
-		for b, err := range s.Batches() {
+		for b, err := range p.Batches() {
 			if err != nil {
 				return err // the lease has ended, and another worker reads the shard
 			}
@@ -312,7 +312,7 @@ func TestPulledPartsCrossBatches(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
 		app := weirtest.Go(t, func(ctx context.Context) error {
-			return c.RunShards(ctx, inParts(func(_ context.Context, part []weir.Record) error {
+			return c.RunPull(ctx, inParts(func(_ context.Context, part []weir.Record) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if len(part) > 0 {

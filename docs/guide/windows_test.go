@@ -46,11 +46,11 @@ func (s *turnover) config() window.Config[int] {
 
 // run computes the windows until ctx ends.
 func (s *turnover) run(ctx context.Context, c *weir.Consumer) error {
-	handlers, err := window.Handlers(s.config())
+	handler, err := window.PullHandler(s.config())
 	if err != nil {
 		return err
 	}
-	return c.RunShards(ctx, handlers)
+	return c.RunPull(ctx, handler)
 }
 
 // visits counts visits by their own time.
@@ -140,7 +140,7 @@ func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
 		defer srv.Close()
 		srv.CreateStream("visits", 1)
 		seen := &visits{rows: map[string]row{}}
-		handlers, err := window.Handlers(seen.config())
+		handler, err := window.PullHandler(seen.config())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- consumer.RunShards(ctx, handlers) }()
+		go func() { done <- consumer.RunPull(ctx, handler) }()
 		began := time.Now().Truncate(time.Hour).Add(2 * time.Hour)
 		time.Sleep(time.Until(began))
 		for _, v := range []struct{ sent, made time.Duration }{

@@ -17,7 +17,7 @@ import (
 // reads the record again, and the record would kill it. To prevent that, the names of such records
 // are stored with the deaths of the shard. They are stored in [lease.Deaths].Beyond, like the done
 // records after the checkpoint in parallel handling by key. No shard needs both, because RunShards
-// rejects Options.Concurrency.
+// and RunPull reject Options.Concurrency.
 //
 // A name is a hash of 48 bits, and there are at most twenty names. For each record, the chance of a
 // collision with one of them is below 1e-13.

@@ -17,9 +17,9 @@ type EndedError struct{ Err error }
 
 func (e *EndedError) Error() string {
 	if e.Err == nil {
-		return "weir: ShardHandlers.Pull returned before the end of the shard"
+		return "weir: PullHandler.Pull returned before the end of the shard"
 	}
-	return fmt.Sprintf("weir: ShardHandlers.Pull failed: %v", e.Err)
+	return fmt.Sprintf("weir: PullHandler.Pull failed: %v", e.Err)
 }
 
 func (e *EndedError) Unwrap() error { return e.Err }

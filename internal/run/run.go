@@ -47,14 +47,15 @@ type Config struct {
 	Asks    bool // User.Streams returns more of them
 
 	// Reading.
-	Path         wire.Path // of calls of a *kinesis.Client
-	ReadShare    float64
-	MaxMemory    int
-	Calls        int // concurrent calls of the handler, with Keys
-	FanOutName   string
-	FanOutARNs   []string
-	RemoveFanOut bool
-	NoHistory    bool
+	Path            wire.Path // of calls of a *kinesis.Client
+	ReadShare       float64
+	MaxMemory       int
+	Calls           int // concurrent calls of the handler, with Keys
+	FanOutName      string
+	FanOutARNs      []string
+	FanOutExisting  bool // no consumer is registered
+	FanOutTemporary bool // the last worker deregisters the consumer FanOutName
+	NoHistory       bool
 
 	// Time limits.
 	StallAfter     time.Duration
@@ -125,6 +126,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	defer r.caller.Close()
 	if r.FanOut {
 		r.consumers = fanout.New(r.Client, r.FanOutName, r.FanOutARNs, r.shared.Log)
+		r.consumers.Existing = r.FanOutExisting
 	}
 	if err := r.checkConsumers(ctx); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	if left := r.outlast(r.standing.stopBegan().Add(r.StopTimeout)); left != nil {
 		return errors.Join(err, left)
 	}
-	if r.RemoveFanOut {
+	if r.FanOutTemporary {
 		r.removeConsumers(ctx)
 	}
 	return err

@@ -117,7 +117,7 @@ func (r *Run) firstNumbers(ctx context.Context, stream string) (map[string]strin
 	return streams.FirstNumbers(ctx, r.Client, r.streams.Stream(stream))
 }
 
-// checkConsumers returns an error if an ARN in Options.FanOutARNs certainly names a consumer of
+// checkConsumers returns an error if an ARN in Options.FanOut.ARNs certainly names a consumer of
 // another stream. The shards of both streams have the same names, so weir would read the wrong
 // stream.
 func (r *Run) checkConsumers(ctx context.Context) error {
@@ -125,12 +125,12 @@ func (r *Run) checkConsumers(ctx context.Context) error {
 		return nil
 	}
 	if err := r.consumers.CheckGiven(ctx, r.Streams); err != nil {
-		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
+		return fmt.Errorf("weir: Options.FanOut.ARNs names a consumer that cannot be used: %w", err)
 	}
 	return nil
 }
 
-// removeConsumers deregisters the consumer Options.FanOutName from the streams of the run, unless
+// removeConsumers deregisters the consumer Options.FanOut.Name from the streams of the run, unless
 // another worker is alive. The run has left the application by then.
 func (r *Run) removeConsumers(ctx context.Context) {
 	var all []streams.Stream

@@ -4,7 +4,7 @@
 //
 //	sink, err := s3sink.New(s3.NewFromConfig(cfg), "my-bucket", s3sink.Options{Prefix: "raw"})
 //	...
-//	err = consumer.RunShards(ctx, sink.Handlers())
+//	err = consumer.RunPull(ctx, sink.PullHandler())
 //
 // # Objects
 //

@@ -29,7 +29,7 @@ func archive(ctx context.Context, consumer *weir.Consumer, client *s3.Client) er
 	if err := sink.Check(ctx); err != nil { // fails for a wrong name or a missing permission
 		return err
 	}
-	return consumer.RunShards(ctx, sink.Handlers())
+	return consumer.RunPull(ctx, sink.PullHandler())
 }
 
 // copyNew copies the records of a shard after the position at, and returns the position after them.

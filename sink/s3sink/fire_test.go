@@ -53,7 +53,7 @@ func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, see
 		last.Trust()
 		store := memstore.New()
 		for range 1 + random.IntN(2) { // workers of the application
-			stops = append(stops, start(t, srv, store, last.Handlers(), func(o *weir.Options) {
+			stops = append(stops, start(t, srv, store, last.PullHandler(), func(o *weir.Options) {
 				o.App, o.Batching.MaxRecords = fmt.Sprint("app-", w), 1+random.IntN(20)
 			}))
 		}

@@ -53,7 +53,7 @@ func TestEnvelopes(t *testing.T) {
 		s := sink(t, bucket, s3sink.Options{Lines: s3sink.Envelopes, Plain: true, Partition: s3sink.Unpartitioned})
 		_, first := srv.Put("s", "k<1>", []byte("two\nlines"))
 		srv.Put("s", "k2", []byte{0xff})
-		stop := start(t, srv, memstore.New(), s.Handlers())
+		stop := start(t, srv, memstore.New(), s.PullHandler())
 		time.Sleep(5 * time.Second)
 		stop()
 		key := "s/shardId-000000000000-" + first + ".ndjson"

@@ -125,12 +125,12 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 	}
 }
 
-// Handlers returns the handlers for [weir.Consumer.RunShards]. Do not replace their Position. The
-// sink keeps records until it has written their object, so RunShards refuses
-// [weir.Options].ReuseBuffers. The sink repeats a failed write until the write succeeds, so
-// RunShards also refuses [weir.Options].OnFailure.
-func (s *Sink) Handlers() weir.ShardHandlers {
-	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
+// PullHandler returns the handler for [weir.Consumer.RunPull]. Do not replace its Position. The
+// sink keeps records until it has written their object, so RunPull refuses
+// [weir.Options].ReuseBuffers. The sink repeats a failed write until the write succeeds, so RunPull
+// also refuses [weir.FailurePolicy].Destination.
+func (s *Sink) PullHandler() weir.PullHandler {
+	return weir.PullHandler{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }
 
 // Position returns the position at which the objects of a shard end. It returns the zero Position
@@ -148,7 +148,7 @@ func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Posit
 	return end.link.At, nil
 }
 
-func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
+func (s *Sink) pull(ctx context.Context, of *weir.Puller) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package s3sink_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/internal/proof/fakes3"
 	"github.com/weir-go/weir/kinesistest"
@@ -57,7 +59,7 @@ func sink(t *testing.T, bucket *fakes3.Server, o s3sink.Options) *s3sink.Sink {
 }
 
 // start starts a worker. stop ends the worker gracefully.
-func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.ShardHandlers, change ...func(*weir.Options)) (stop func()) {
+func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.PullHandler, change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	o := weir.Options{App: "app", Streams: []string{"s"}, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
@@ -69,7 +71,7 @@ func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.Shar
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- c.RunShards(ctx, h) }()
+	go func() { done <- c.RunPull(ctx, h) }()
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -167,7 +169,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{Prefix: "raw", MaxBytes: 100})
 		store := memstore.New()
-		stop := start(t, srv, store, s.Handlers())
+		stop := start(t, srv, store, s.PullHandler())
 		put(srv, 1, 100)
 		time.Sleep(10 * time.Second)
 		objects, _ := chains(t, s)
@@ -206,7 +208,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 		}
 		// The leases are lost, so the records after the end of the objects are read again.
 		before := len(bucket.Keys())
-		stop = start(t, srv, memstore.New(), s.Handlers())
+		stop = start(t, srv, memstore.New(), s.PullHandler())
 		time.Sleep(2 * time.Minute)
 		stop()
 		if after := len(bucket.Keys()); after != before {
@@ -230,7 +232,7 @@ func TestObjectsAreCutWhereTheHourChanges(t *testing.T) {
 				time.Sleep(time.Hour)
 				put(srv, 30, 35)
 				s := sink(t, bucket, s3sink.Options{Partition: p})
-				stop := start(t, srv, memstore.New(), s.Handlers())
+				stop := start(t, srv, memstore.New(), s.PullHandler())
 				time.Sleep(2 * time.Minute)
 				stop()
 				check(t, s, bucket, inStream(srv))
@@ -273,8 +275,8 @@ func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 		bucket.IgnoreConditions = true
 		s := sink(t, bucket, s3sink.Options{})
 		var said error
-		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) {
-			o.OnEvent = event.Join(o.OnEvent, event.On(func(_ context.Context, f event.HandlerFailed) { said = f.Err }))
+		stop := start(t, srv, memstore.New(), s.PullHandler(), func(o *weir.Options) {
+			o.OnEvent = event.On(func(_ context.Context, f event.HandlerFailed) { said = f.Err })
 		})
 		put(srv, 1, 10)
 		time.Sleep(2 * time.Minute)
@@ -290,7 +292,7 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxMemory: 1 << 20, MaxAge: 5 * time.Minute})
 		most := int64(0)
-		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) {
+		stop := start(t, srv, memstore.New(), s.PullHandler(), func(o *weir.Options) {
 			o.Batching.MaxRecords = 10
 		})
 		for i := range 200 {
@@ -313,17 +315,29 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 	})
 }
 
-// Records wait for their object, so their memory must not be reused.
-func TestReusedBuffersAreRefused(t *testing.T) {
+// Records wait for their object, so their memory must not be reused. The sink handles the batches
+// of a shard one after the other, and no record fails.
+func TestWrongOptionsForTheSinkAreRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, ReuseBuffers: true, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
+		for option, opts := range map[string]weir.Options{
+			"Options.ReuseBuffers": {ReuseBuffers: true},
+			"Options.Concurrency":  {Concurrency: weir.Concurrency{Keys: 4}},
+			"Options.OnFailure":    {OnFailure: weir.FailurePolicy{Destination: deadletter.File(t.TempDir() + "/letters")}},
+		} {
+			opts.App, opts.Streams, opts.Logger = "a", []string{"s"}, slog.New(slog.DiscardHandler)
+			c, err := weir.New(srv.Client(), memstore.New(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err = c.RunPull(ctx, sink(t, bucket, s3sink.Options{}).PullHandler())
+			cancel()
+			if of := (*weir.OptionError)(nil); !errors.As(err, &of) || of.Option != option {
+				t.Errorf("RunPull returned %v, want an error about %s", err, option)
+			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := c.RunShards(ctx, sink(t, bucket, s3sink.Options{}).Handlers()); err == nil || !strings.Contains(err.Error(), "ReuseBuffers") {
-			t.Errorf("RunShards returned %v", err)
+		if n := srv.Requests("ListShards") + srv.Requests("GetRecords"); n > 0 {
+			t.Errorf("%d requests were made", n)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 				put(srv, 1, 5)
 				first := sink(t, bucket, s3sink.Options{MaxBytes: 50, MaxAge: 10 * time.Second})
-				stop := start(t, srv, memstore.New(), first.Handlers())
+				stop := start(t, srv, memstore.New(), first.PullHandler())
 				time.Sleep(15 * time.Second)
 				written := len(bucket.Keys())
 				bucket.Control(func(c fakes3.Call) fakes3.Fault { // links can be written, objects cannot
@@ -54,7 +54,7 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 
 				put(srv, 16, 15+more)
 				second := sink(t, bucket, s3sink.Options{MaxBytes: 1000, MaxAge: 3 * time.Second, Plain: true})
-				stop = start(t, srv, memstore.New(), second.Handlers())
+				stop = start(t, srv, memstore.New(), second.PullHandler())
 				time.Sleep(30 * time.Second)
 				stop()
 				check(t, second, bucket, inStream(srv))
@@ -72,7 +72,7 @@ func TestALostAnswerIsHarmless(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 					s := sink(t, bucket, s3sink.Options{MaxBytes: 30})
 					s.Trust()
-					stop := start(t, srv, memstore.New(), s.Handlers())
+					stop := start(t, srv, memstore.New(), s.PullHandler())
 					put(srv, 1, 10)
 					time.Sleep(5 * time.Second)
 					n := 0
@@ -103,7 +103,7 @@ func TestTheEndOfAShard(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 				s := sink(t, bucket, s3sink.Options{})
 				store := memstore.New()
-				stop := start(t, srv, store, s.Handlers())
+				stop := start(t, srv, store, s.PullHandler())
 				put(srv, 1, 7)
 				time.Sleep(silence)
 				parent := srv.OpenShards("s")[0]
@@ -126,7 +126,7 @@ func TestTheEndOfAShard(t *testing.T) {
 				}
 				// The leases are lost, but a finished shard is not written again.
 				before := len(bucket.Keys())
-				stop = start(t, srv, memstore.New(), s.Handlers())
+				stop = start(t, srv, memstore.New(), s.PullHandler())
 				time.Sleep(time.Minute)
 				stop()
 				if after := len(bucket.Keys()); after != before {
@@ -143,13 +143,13 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
 		store := memstore.New()
 		named := func(name string) func(*weir.Options) { return func(o *weir.Options) { o.Worker = name } }
-		stop := start(t, srv, store, s.Handlers(), named("one"))
+		stop := start(t, srv, store, s.PullHandler(), named("one"))
 		put(srv, 1, 100)
 		time.Sleep(30 * time.Second)
 		if objects, _ := chains(t, s); len(objects) > 0 {
 			t.Fatalf("%d objects", len(objects))
 		}
-		other := start(t, srv, store, s.Handlers(), named("two"))
+		other := start(t, srv, store, s.PullHandler(), named("two"))
 		time.Sleep(time.Minute)
 		// One object for each of the two shards that were handed off.
 		if objects, _ := chains(t, s); len(objects) != 2 {
@@ -170,7 +170,7 @@ func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		store := memstore.New()
 		stuck, free := sink(t, bucket, s3sink.Options{MaxAge: time.Hour}), sink(t, bucket, s3sink.Options{MaxAge: 5 * time.Second})
-		stop := start(t, srv, store, stuck.Handlers(), func(o *weir.Options) { o.Worker = "one" })
+		stop := start(t, srv, store, stuck.PullHandler(), func(o *weir.Options) { o.Worker = "one" })
 		put(srv, 1, 20)
 		time.Sleep(10 * time.Second)
 		var hangs atomic.Bool
@@ -182,7 +182,7 @@ func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 			}
 			return fakes3.None
 		})
-		other := start(t, srv, store, free.Handlers(), func(o *weir.Options) { o.Worker = "two" })
+		other := start(t, srv, store, free.PullHandler(), func(o *weir.Options) { o.Worker = "two" })
 		time.Sleep(50 * time.Second)
 		hangs.Store(false)
 		time.Sleep(2 * time.Minute)
@@ -204,9 +204,9 @@ func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
 		var why error
-		h := s.Handlers()
+		h := s.PullHandler()
 		of := h.Pull
-		h.Pull = func(ctx context.Context, sh *weir.Shard) error {
+		h.Pull = func(ctx context.Context, sh *weir.Puller) error {
 			why = of(ctx, sh)
 			return why
 		}
@@ -231,7 +231,7 @@ func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 func TestObjectsAreFollowed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxBytes: 20})
-		stop := start(t, srv, memstore.New(), s.Handlers())
+		stop := start(t, srv, memstore.New(), s.PullHandler())
 		id, at := srv.OpenShards("s")[0], weir.Position{}
 		var lines []string
 		for i := range 20 {
@@ -272,7 +272,7 @@ func TestAWriterThatBeganElsewhere(t *testing.T) {
 		put(srv, 1, 10)
 		time.Sleep(time.Second)
 		late := sink(t, bucket, s3sink.Options{MaxAge: 30 * time.Second})
-		stopLate := start(t, srv, memstore.New(), late.Handlers(), func(o *weir.Options) { o.Start = weir.Latest })
+		stopLate := start(t, srv, memstore.New(), late.PullHandler(), func(o *weir.Options) { o.Start = weir.Latest })
 		time.Sleep(5 * time.Second)
 		early := sink(t, bucket, s3sink.Options{MaxBytes: 20})
 		early.Trust()
@@ -286,7 +286,7 @@ func TestAWriterThatBeganElsewhere(t *testing.T) {
 			}
 			return fakes3.None
 		})
-		stopEarly := start(t, srv, memstore.New(), early.Handlers(), func(o *weir.Options) { o.App = "early" })
+		stopEarly := start(t, srv, memstore.New(), early.PullHandler(), func(o *weir.Options) { o.App = "early" })
 		time.Sleep(5 * time.Second)
 		stopEarly()
 		bucket.Control(nil)
@@ -316,7 +316,7 @@ func TestAggregatesAreKeptTogether(t *testing.T) {
 			srv.Put("s", "a", p.Append(nil))
 		}
 		s := sink(t, bucket, s3sink.Options{MaxBytes: 30, Lines: s3sink.Payloads})
-		stop := start(t, srv, memstore.New(), s.Handlers(), func(o *weir.Options) { o.Batching.MaxRecords = 3 })
+		stop := start(t, srv, memstore.New(), s.PullHandler(), func(o *weir.Options) { o.Batching.MaxRecords = 3 })
 		time.Sleep(5 * time.Second)
 		stop()
 		objects, lines := chains(t, s)
@@ -338,14 +338,14 @@ func TestAnObjectWhoseRecordsAreGone(t *testing.T) {
 			return fakes3.None
 		})
 		store := memstore.New()
-		stop := start(t, srv, store, s.Handlers())
+		stop := start(t, srv, store, s.PullHandler())
 		put(srv, 1, 5)
 		time.Sleep(2 * time.Minute)
 		stop()
 		bucket.Control(nil)
 		time.Sleep(30 * time.Hour) // the stream keeps records for a day
 		put(srv, 6, 9)
-		stop = start(t, srv, store, s.Handlers())
+		stop = start(t, srv, store, s.PullHandler())
 		time.Sleep(2 * time.Minute)
 		stop()
 		check(t, s, bucket, inStream(srv)) // the records that are still in the stream

@@ -22,7 +22,7 @@ type writer struct {
 	held  held
 }
 
-// pulled is an element of weir.Shard.Batches.
+// pulled is an element of weir.Puller.Batches.
 type pulled struct {
 	batch *weir.Batch
 	err   error
@@ -31,7 +31,7 @@ type pulled struct {
 // pull requests batches until left is closed or the last batch has arrived. If left is closed
 // during a wait for a batch, the wait continues until weir ends the iteration. weir does that when
 // the pulling function has returned.
-func pull(s *weir.Shard, left <-chan struct{}) <-chan pulled {
+func pull(s *weir.Puller, left <-chan struct{}) <-chan pulled {
 	to := make(chan pulled)
 	go func() {
 		for b, err := range s.Batches() {
@@ -46,7 +46,7 @@ func pull(s *weir.Shard, left <-chan struct{}) <-chan pulled {
 }
 
 // run writes objects until the term or the shard ends.
-func (w *writer) run(ctx context.Context, s *weir.Shard) error {
+func (w *writer) run(ctx context.Context, s *weir.Puller) error {
 	if err := w.begin(ctx, s.From); err != nil {
 		return err
 	}

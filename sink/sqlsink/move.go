@@ -14,8 +14,8 @@ import (
 // means that the shard has ended at to. If the effect is already in the database, Move does not
 // call apply. apply must not end tx.
 //
-// Use [Sink.Position] as [weir.ShardHandlers].Position, so that reading begins where the last Move
-// ended. Do not use [Sink.Handlers] for the same App.
+// Use [Sink.Position] as the Position of [weir.PullHandler] or [weir.ShardHandlers], so that
+// reading begins where the last Move ended. Do not use [Sink.Handlers] for the same App.
 //
 // Move returns [ErrFenced] if a later owner has written the row. If the position is before from, it
 // returns an error that wraps [ErrSetBack] and ends Run. It may be called concurrently for

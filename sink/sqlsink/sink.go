@@ -141,7 +141,8 @@ func New(db *sql.DB, o Options) (*Sink, error) {
 }
 
 // Handlers returns the handlers for [weir.Consumer.RunShards]. For each shard, one goroutine at a
-// time calls apply. For different shards, apply is called concurrently.
+// time calls apply. For different shards, apply is called concurrently. The position in the table
+// needs the order of the shard, so RunShards refuses [weir.Options].Concurrency.
 func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	return weir.ShardHandlers{
 		Open: func(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
@@ -154,7 +155,8 @@ func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	}
 }
 
-// Position returns the sink's position in a shard. Use it as [weir.ShardHandlers].Position.
+// Position returns the sink's position in a shard. Use it as the Position of [weir.ShardHandlers]
+// or [weir.PullHandler].
 func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Position, error) {
 	at, there, err := s.read(ctx, s.db, stream, shard, "")
 	if err != nil || !there {

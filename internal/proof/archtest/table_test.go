@@ -180,7 +180,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "shard", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",

@@ -75,7 +75,7 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 						return weir.FailedAt(rs[at], errOnceMore)
 					case 2:
 						says(rs[:at])
-						return weir.FailedAt(rs[at], weir.Reject(errOnceMore))
+						return weir.RejectAt(rs[at], errOnceMore)
 					case 3:
 						says(rs[:at])
 						left := 1 + dice.IntN(4)

@@ -99,14 +99,14 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 // A batch that is not full waits until its first record has waited for BatchWait. This holds for
 // all ways of reading. The records are handled once, and in order.
 func TestABatchThatIsNotFullWaits(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for _, reuse := range []bool{false, true} {
 			t.Run(fmt.Sprint(reading, " ", reuse), func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					var got gotBatches
 					store := memstore.New()
 					stop := start(t, srv.Client(), store, weir.Options{
-						Batching: weir.Batching{MaxWait: 20 * time.Second, MaxRecords: 6}, Reading: reading, ReuseBuffers: reuse, Polling: weir.Polling{IdleInterval: 500 * time.Millisecond},
+						Batching: weir.Batching{MaxWait: 20 * time.Second, MaxRecords: 6}, FanOut: weir.FanOut{Mode: reading}, ReuseBuffers: reuse, Polling: weir.Polling{IdleInterval: 500 * time.Millisecond},
 					}, got.handle)
 					time.Sleep(15 * time.Second)
 					began := time.Now()
@@ -316,7 +316,7 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 // This holds for all ways of reading and handling. A failed idle call is repeated. Idle calls do
 // not move the checkpoint.
 func TestCallsWhenThereIsNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for _, pull := range []bool{false, true} {
 			t.Run(fmt.Sprint(reading, " ", pull), func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -345,10 +345,14 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 						records += len(b.Records)
 						return nil
 					}
-					handlers := weir.ShardHandlers{Idle: 2 * time.Second}
+					run := func(ctx context.Context, c *weir.Consumer) error {
+						return c.RunShards(ctx, weir.ShardHandlers{Idle: 2 * time.Second, Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
+							return closer{weir.HandlerFunc(handle)}, nil
+						}})
+					}
 					if pull {
-						handlers.Pull = func(ctx context.Context, s *weir.Shard) error {
-							for b, err := range s.Batches() {
+						loop := func(ctx context.Context, p *weir.Puller) error {
+							for b, err := range p.Batches() {
 								if err != nil {
 									return nil
 								}
@@ -363,12 +367,11 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 							}
 							return nil
 						}
-					} else {
-						handlers.Open = func(context.Context, weir.Term) (weir.ShardHandler, error) {
-							return closer{weir.HandlerFunc(handle)}, nil
+						run = func(ctx context.Context, c *weir.Consumer) error {
+							return c.RunPull(ctx, weir.PullHandler{Idle: 2 * time.Second, Pull: loop})
 						}
 					}
-					stop := startShards(t, srv, memstore.New(), weir.Options{Reading: reading}, handlers)
+					stop := startRun(t, srv, memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: reading}}, run)
 					time.Sleep(time.Minute)
 					mu.Lock()
 					if idle < 15 || idle > 31 {
@@ -408,8 +411,8 @@ func TestIdleIsChecked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = c.RunShards(t.Context(), weir.ShardHandlers{Idle: d, Pull: func(context.Context, *weir.Shard) error { return nil }})
-			if err == nil || !strings.Contains(err.Error(), "ShardHandlers.Idle") {
+			err = c.RunPull(t.Context(), weir.PullHandler{Idle: d, Pull: func(context.Context, *weir.Puller) error { return nil }})
+			if err == nil || !strings.Contains(err.Error(), "PullHandler.Idle") {
 				t.Errorf("Idle %v: %v", d, err)
 			}
 		}

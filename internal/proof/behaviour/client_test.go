@@ -37,8 +37,8 @@ func TestTheMethodsOfAWrapperAreCalled(t *testing.T) {
 	}{
 		"polling":                 {weir.Options{}, polling},
 		"polling through the SDK": {weir.Options{Transport: weir.SDKTransport}, polling},
-		"fan-out":                 {weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}, fanOut},
-		"fan-out through the SDK": {weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true, Transport: weir.SDKTransport}, fanOut},
+		"fan-out":                 {weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}}, fanOut},
+		"fan-out through the SDK": {weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}, Transport: weir.SDKTransport}, fanOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
@@ -62,7 +62,7 @@ func TestTheMethodsOfAWrapperAreCalled(t *testing.T) {
 						t.Errorf("%d calls of %s, but the service got %d requests", got, method, requests)
 					}
 				}
-				if c.opts.Reading == weir.ByPolling && client.seen() != 400 {
+				if c.opts.FanOut.Mode == weir.FanOutOff && client.seen() != 400 {
 					t.Errorf("the wrapper saw %d records, want 400", client.seen())
 				}
 			})
@@ -90,7 +90,7 @@ func TestAReaderCallsTheMethodsOfAWrapper(t *testing.T) {
 
 // A panic in a method of the client is an error of the call, and the call is repeated.
 func TestAPanicOfAWrapperIsAnError(t *testing.T) {
-	for _, opts := range []weir.Options{{}, {Reading: weir.ByFanOut}} {
+	for _, opts := range []weir.Options{{}, {FanOut: weir.FanOut{Mode: weir.FanOutRegister}}} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 			s := newSink(t)
 			fill(srv, s, 5, 5)
@@ -172,7 +172,7 @@ func TestAFakeIsRead(t *testing.T) {
 		"from the oldest record": {weir.Options{}, "1 2 3"},
 		"from a time":            {weir.Options{Start: weir.At(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC))}, "2 3"},
 		"from the tip":           {weir.Options{Start: weir.Latest}, "3"},
-		"by fan-out":             {weir.Options{Reading: weir.ByFanOut, FanOutARNs: []string{"arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"}}, "1 2 3"},
+		"by fan-out":             {weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{"arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"}}}, "1 2 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

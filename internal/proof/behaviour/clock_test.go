@@ -55,8 +55,8 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 // time as soon as it is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
-		"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "over net/http": {}, "fan-out": {Reading: weir.ByFanOut},
-		"fan-out under the SDK": {Reading: weir.ByFanOut, Transport: weir.SDKTransport},
+		"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "over net/http": {}, "fan-out": {FanOut: weir.FanOut{Mode: weir.FanOutRegister}},
+		"fan-out under the SDK": {FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Transport: weir.SDKTransport},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, off := range []time.Duration{time.Hour, -3 * time.Hour} {

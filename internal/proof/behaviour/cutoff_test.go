@@ -30,19 +30,19 @@ func cutOff(t *testing.T, store lease.Store) (names []string) {
 // itself.
 func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	for _, shards := range []int{2, 5} {
-		for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+		for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 			bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
 				s, store := newSink(t), memstore.New()
 				var events told
 				a, client := linked(srv)
-				stopA := start(t, client, store, weir.Options{Worker: "a", Reading: reading, OnEvent: events.events()}, s.handle)
-				stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Reading: reading}, s.handle)
+				stopA := start(t, client, store, weir.Options{Worker: "a", FanOut: weir.FanOut{Mode: reading}, OnEvent: events.events()}, s.handle)
+				stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", FanOut: weir.FanOut{Mode: reading}}, s.handle)
 				until(t, "each has its share", time.Minute, func() bool {
 					has := held(t, store)
 					return has["a"] >= shards/2 && has["b"] >= shards/2
 				})
 				a.down.Store(true)
-				if reading == weir.ByFanOut {
+				if reading == weir.FanOutRegister {
 					time.Sleep(6 * time.Minute) // a subscription that is open already continues
 				}
 				fill(srv, s, 20, 5)
@@ -62,7 +62,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				// one that it gives up after StallAfter. It can therefore give up three leases for
 				// each of its shards except the last.
 				most := (shards + 1) / 2
-				if reading == weir.ByFanOut {
+				if reading == weir.FanOutRegister {
 					most = 3*(most-1) + 1
 				}
 				if n := len(events.all()); n != before || n > most {

@@ -44,14 +44,14 @@ func TestADayOfFaults(t *testing.T) {
 	default:
 		hours = 5
 	}
-	aDayOfFaults(t, weir.ByPolling, hours)
+	aDayOfFaults(t, weir.FanOutOff, hours)
 }
 
 // TestADayOfFaultsByFanOut runs the test of TestADayOfFaults with fan-out. Subscriptions also
 // break, end and go silent. The test lasts four virtual hours, unless a flag sets another number.
-func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.ByFanOut, *fanOutHours) }
+func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOutRegister, *fanOutHours) }
 
-func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
+func aDayOfFaults(t *testing.T, reading weir.FanOutMode, hours int) {
 	if testing.Short() {
 		hours = min(hours, 2)
 	}
@@ -71,7 +71,7 @@ type day struct {
 	srv     *kinesistest.Server
 	sink    *sink
 	store   lease.Store
-	reading weir.Reading
+	reading weir.FanOutMode
 	rnd     *rand.Rand // used only by the script; faults of single calls use the global one
 
 	mu      sync.Mutex
@@ -125,7 +125,7 @@ func (d *day) run(length time.Duration) {
 	d.t.Logf("%d handled, %d of them again, %d writes of old epochs refused, %d shards; caught up %v after the faults stopped; %v",
 		d.sink.handled, d.sink.again, d.sink.refused, len(d.sink.shards), took, d.counts)
 	d.t.Logf("%d subscriptions, %d polls", d.srv.Requests("SubscribeToShard"), d.srv.Requests("GetRecords"))
-	if subscriptions := d.srv.Requests("SubscribeToShard"); (subscriptions > 0) != (d.reading == weir.ByFanOut) {
+	if subscriptions := d.srv.Requests("SubscribeToShard"); (subscriptions > 0) != (d.reading == weir.FanOutRegister) {
 		d.t.Errorf("%d subscriptions, read by %s", subscriptions, d.reading)
 	}
 	for _, kind := range []string{"crash", "hang", "worker offline", "store outage", "lost answers", "trouble", "split", "merge"} {
@@ -303,7 +303,7 @@ func (d *day) start() *process {
 	p := &process{faultyStore: &faultyStore{Store: d.store}}
 	transport := d.srv.Transport()
 	client := d.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
-	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, Polling: weir.Polling{IdleInterval: 10 * time.Second}, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
+	p.stop = start(d.t, client, p, weir.Options{FanOut: weir.FanOut{Mode: d.reading}, ReuseBuffers: d.rnd.IntN(2) == 0, Polling: weir.Polling{IdleInterval: 10 * time.Second}, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
 			// The handler takes some time. While its process hangs, the handler ignores its

@@ -26,11 +26,11 @@ var readings = []struct {
 	{"polling", weir.Options{}, false},
 	{"polling, parts of pages", weir.Options{Batching: weir.Batching{MaxRecords: 7}}, false},
 	{"polling, aggregates", weir.Options{Batching: weir.Batching{MaxRecords: 7}}, true},
-	{"fan-out", weir.Options{Reading: weir.ByFanOut}, false},
-	{"fan-out, aggregates", weir.Options{Reading: weir.ByFanOut, Batching: weir.Batching{MaxRecords: 7}}, true},
+	{"fan-out", weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, false},
+	{"fan-out, aggregates", weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Batching: weir.Batching{MaxRecords: 7}}, true},
 	{"reused buffers", weir.Options{ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 7}}, false},
 	{"reused buffers, aggregates", weir.Options{ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 7}}, true},
-	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.ByFanOut}, false},
+	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, false},
 }
 
 // inEachReading runs f for each way of reading, with a stream of one shard that contains some

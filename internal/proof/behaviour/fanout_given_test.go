@@ -2,6 +2,7 @@ package behaviour
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,7 @@ func TestFanOutByAGivenARN(t *testing.T) {
 			s := newSink(t)
 			fill(srv, s, 20, 3)
 			stop := start(t, srv.Client(), memstore.New(), weir.Options{
-				Streams: []string{stream}, Reading: weir.ByFanOut, FanOutARNs: []string{arn}, RemoveFanOut: true,
+				Streams: []string{stream}, FanOut: weir.FanOut{Mode: weir.FanOutTemporary, ARNs: []string{arn}},
 			}, s.handle)
 			until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 			if err := stop(); err != nil {
@@ -53,7 +54,7 @@ func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 		}
 		s := newSink(t)
 		fill(srv, s, 20, 3)
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: weir.ByFanOut, FanOutARNs: []string{arn}}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{arn}}}, s.handle)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -73,7 +74,7 @@ func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
 		if foreign == theirs {
 			t.Fatalf("%s has another account", theirs)
 		}
-		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, Reading: weir.ByFanOut, FanOutARNs: []string{foreign}})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Streams: []string{"s"}, FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{foreign}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,9 +98,9 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 		fill(srv, s, 20, 3)
 		var polled atomic.Bool
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{
-			Reading: weir.ByFanOut, FanOutARNs: []string{gone},
+			FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{gone}},
 			OnEvent: event.On(func(_ context.Context, e event.FanOutChanged) {
-				polled.Store(!e.Active && strings.Contains(e.Err.Error(), gone))
+				polled.Store(!e.Active && errors.Is(e.Err, weir.ErrNoConsumer) && strings.Contains(e.Err.Error(), gone))
 			}),
 		}, s.handle)
 		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
@@ -116,7 +117,7 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
-		opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
+		opts := weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}}
 		first := start(t, srv.Client(), store, opts, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
@@ -153,7 +154,7 @@ func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
-		opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
+		opts := weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}}
 		first := start(t, srv.Client(), store, opts, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
@@ -161,7 +162,7 @@ func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 		var second func() error
 		srv.Control("DeregisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault {
 			if second == nil {
-				second = start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
+				second = start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, s.handle)
 				time.Sleep(5 * time.Second) // it has found the consumer and subscribed
 			}
 			return kinesistest.Fault{}
@@ -189,7 +190,7 @@ func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		store := &silentAtTheEnd{Store: memstore.New()}
-		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}, s.handle)
+		stop := start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}}, s.handle)
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
 		store.over.Store(true)
@@ -224,28 +225,36 @@ func TestOptionsOfGivenConsumers(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
 	const arn = "arn:aws:kinesis:us-east-1:123456789012:stream/s/consumer/c:17"
 	for want, opts := range map[string]weir.Options{
-		"Reading is not FanOut":                {FanOutARNs: []string{arn}},
-		"is not the ARN of a consumer":         {Reading: weir.ByFanOut, FanOutARNs: []string{"c"}},
-		"make the client with region":          {Reading: weir.ByFanOut, FanOutARNs: []string{strings.Replace(arn, "us-", "eu-", 1)}},
-		"not among those to read":              {Reading: weir.ByFanOut, FanOutARNs: []string{strings.Replace(arn, "/s/", "/other/", 1)}},
-		"which is not of the stream":           {Reading: weir.ByFanOut, Streams: []string{"arn:aws:kinesis:us-east-1:210987654321:stream/s"}, FanOutARNs: []string{arn}},
-		"two consumers of stream s":            {Reading: weir.ByFanOut, FanOutARNs: []string{arn, arn + "8"}},
-		"Options.RemoveFanOut is set although": {RemoveFanOut: true},
+		"FanOut.Mode is FanOutOff":     {FanOut: weir.FanOut{ARNs: []string{arn}}},
+		"is not the ARN of a consumer": {FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{"c"}}},
+		"make the client with region": {FanOut: weir.FanOut{
+			Mode: weir.FanOutRegister,
+			ARNs: []string{strings.Replace(arn, "us-", "eu-", 1)},
+		}},
+		"not among those to read": {FanOut: weir.FanOut{
+			Mode: weir.FanOutRegister,
+			ARNs: []string{strings.Replace(arn, "/s/", "/other/", 1)},
+		}},
+		"which is not of the stream":          {FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{arn}}, Streams: []string{"arn:aws:kinesis:us-east-1:210987654321:stream/s"}},
+		"two consumers of stream s":           {FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{arn, arn + "8"}}},
+		"Options.FanOut.Mode 4 must be":       {FanOut: weir.FanOut{Mode: 4}},
+		"Options.FanOut.Name is set although": {FanOut: weir.FanOut{Name: "c"}},
 	} {
 		opts.App = "app"
 		if len(opts.Streams) == 0 {
 			opts.Streams = []string{"s"}
 		}
 		if _, err := weir.New(client, memstore.New(), opts); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", opts.FanOutARNs, err, want)
+			t.Errorf("%+v: %v, want %q", opts.FanOut.ARNs, err, want)
 		}
 	}
 	for want, opts := range map[string]weir.ReaderOptions{
-		"is not FanOut":              {FanOutARN: arn},
-		"is not the ARN":             {Reading: weir.ByFanOut, FanOutARN: "c"},
-		"both set":                   {Reading: weir.ByFanOut, FanOutARN: arn, FanOutName: "c"},
-		"an existing consumer":       {Reading: weir.ByFanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
-		"is not of the stream other": {Reading: weir.ByFanOut, FanOutARN: arn, Stream: "other"},
+		"FanOut.Mode is FanOutOff": {FanOut: weir.FanOut{ARNs: []string{arn}}},
+		"is not the ARN":           {FanOut: weir.FanOut{Mode: weir.FanOutExisting, ARNs: []string{"c"}}},
+		"both set":                 {FanOut: weir.FanOut{Mode: weir.FanOutExisting, Name: "c", ARNs: []string{arn}}},
+		"must be FanOutExisting":   {FanOut: weir.FanOut{Mode: weir.FanOutRegister, ARNs: []string{arn}}},
+		"not among those to read":  {FanOut: weir.FanOut{Mode: weir.FanOutExisting, ARNs: []string{arn}}, Stream: "other"},
+		"give one ARN":             {FanOut: weir.FanOut{Mode: weir.FanOutExisting, ARNs: []string{arn, arn}}},
 	} {
 		if opts.Stream == "" {
 			opts.Stream = "s"
@@ -263,7 +272,7 @@ func TestReaderReadsByAGivenARN(t *testing.T) {
 		srv.Put("s", "k", []byte("x"))
 		foreign := strings.Replace(arn, "000000000000", "111111111111", 1)
 		for _, given := range []string{arn, foreign} {
-			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true, Reading: weir.ByFanOut, FanOutARN: given, Logger: quiet})
+			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true, FanOut: weir.FanOut{Mode: weir.FanOutExisting, ARNs: []string{given}}, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 		}
 		srv.Control("SubscribeToShard", refuse("AccessDeniedException"))
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "app", Streams: []string{"s"}, Logger: quiet, Reading: weir.ByFanOut, Polling: weir.Polling{IdleInterval: 40 * time.Second},
+			App: "app", Streams: []string{"s"}, Logger: quiet, FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Polling: weir.Polling{IdleInterval: 40 * time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 // If a stream is deleted, its workers query the stream for each shard at increasing intervals. They
 // resume reading at most some seconds after the stream is back.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 10, func(t *testing.T, srv *kinesistest.Server) {
 				var mu sync.Mutex
@@ -77,7 +77,7 @@ func TestADeletedStreamIsNoStorm(t *testing.T) {
 					defer mu.Unlock()
 					told++
 				})
-				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: reading, OnEvent: events}, func(context.Context, *weir.Batch) error { return nil })
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: reading}, OnEvent: events}, func(context.Context, *weir.Batch) error { return nil })
 				time.Sleep(30 * time.Second)
 				srv.DeleteStream("s")
 				time.Sleep(time.Minute)

@@ -3,6 +3,7 @@ package behaviour
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 				events := event.On(func(_ context.Context, e event.FanOutChanged) {
 					t.Errorf("%s has fan-out: %v, because of %v", e.Shard, e.Active, e.Err)
 				})
-				opts := weir.Options{Reading: weir.ByFanOut, OnEvent: events}
+				opts := weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}, OnEvent: events}
 				stops := []func() error{start(t, client, store, opts, d.sink.handle)}
 				for range 2 {
 					fill(srv, d.sink, 20, 3)
@@ -86,7 +87,7 @@ func TestFanOutFailover(t *testing.T) {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {
 			s, store := newSink(t), memstore.New()
 			first := &process{faultyStore: &faultyStore{Store: store}}
-			first.stop = start(t, srv.Client(), first, weir.Options{Reading: weir.ByFanOut}, func(ctx context.Context, b *weir.Batch) error {
+			first.stop = start(t, srv.Client(), first, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, func(ctx context.Context, b *weir.Batch) error {
 				if first.crashed() {
 					<-ctx.Done()
 					return context.Cause(ctx)
@@ -97,7 +98,7 @@ func TestFanOutFailover(t *testing.T) {
 			until(t, "the first handled", 10*time.Second, func() bool { return s.missing() == 0 })
 			var gone sync.WaitGroup
 			first.crash(&gone)
-			stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
+			stop := start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, s.handle)
 			fill(srv, s, 10, 1)
 			// 7 s of failover and 6 s of fan-out
 			took := until(t, "taken over", 13*time.Second, func() bool { return s.missing() == 0 })
@@ -105,7 +106,7 @@ func TestFanOutFailover(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			stop = start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, s.handle)
+			stop = start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, s.handle)
 			fill(srv, s, 10, 1)
 			took = until(t, "started again", 10*time.Second, func() bool { return s.missing() == 0 })
 			t.Logf("held %v: read %v after a restart", hold, took)
@@ -142,7 +143,7 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 					active[e.Shard] = e.Active
 				})
 				s := newSink(t)
-				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, FanOutName: "pushed", OnEvent: events}, s.handle)
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister, Name: "pushed"}, OnEvent: events}, s.handle)
 				fill(srv, s, 20, 5)
 				took := until(t, "polled", 10*time.Second, func() bool { return s.missing() == 0 })
 				t.Logf("polled after %v", took)
@@ -190,7 +191,7 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		slow := true
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, Batching: weir.Batching{MaxRecords: 100}}, func(ctx context.Context, b *weir.Batch) error {
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Batching: weir.Batching{MaxRecords: 100}}, func(ctx context.Context, b *weir.Batch) error {
 			if slow && len(b.Records) > 0 {
 				slow = false
 				select {
@@ -222,7 +223,7 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
-			App: "app", Streams: []string{"s"}, Logger: quiet, Reading: weir.ByFanOut, Timing: weir.Timing{HandlerTimeout: time.Minute},
+			App: "app", Streams: []string{"s"}, Logger: quiet, FanOut: weir.FanOut{Mode: weir.FanOutRegister}, Timing: weir.Timing{HandlerTimeout: time.Minute},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
 		fill(srv, s, 3, 3)
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: weir.ByFanOut}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{srv.StreamARN("s")}, FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, s.handle)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -276,19 +277,19 @@ func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 func TestFanOutOptions(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
 	for want, opts := range map[string]weir.Options{
-		"Options.Reading 7 must be":  {Reading: 7},
-		"Options.FanOutName \"a b\"": {Reading: weir.ByFanOut, FanOutName: "a b"},
-		"is set although":            {FanOutName: "billing"},
+		"Options.FanOut.Mode 7 must":  {FanOut: weir.FanOut{Mode: 7}},
+		"Options.FanOut.Name \"a b\"": {FanOut: weir.FanOut{Mode: weir.FanOutRegister, Name: "a b"}},
+		"is set although":             {FanOut: weir.FanOut{Name: "billing"}},
 	} {
 		opts.App, opts.Streams = "app", []string{"s"}
 		if _, err := weir.New(client, memstore.New(), opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q", err, want)
 		}
 	}
-	if _, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Reading: weir.ByFanOut}); err != nil {
+	if _, err := weir.New(client, memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, FanOut: weir.FanOut{Mode: weir.FanOutRegister}}); err != nil {
 		t.Error(err)
 	}
-	if got := weir.ByPolling.String() + " " + weir.ByFanOut.String() + " " + weir.Reading(3).String(); got != "polling fan-out Reading(3)" {
+	if got := fmt.Sprint(weir.FanOutOff, weir.FanOutExisting, weir.FanOutRegister, weir.FanOutTemporary, weir.FanOutMode(4)); got != "off existing register temporary FanOutMode(4)" {
 		t.Errorf("they are called %s", got)
 	}
 }
@@ -307,7 +308,7 @@ func TestFanOutOfADeletedStream(t *testing.T) {
 				gone++
 			}
 		})
-		stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: weir.ByFanOut, OnEvent: events}, s.handle)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}, OnEvent: events}, s.handle)
 		fill(srv, s, 3, 3)
 		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
 		srv.DeleteStream("s")

@@ -49,7 +49,7 @@ func (c *collector) data() []string {
 }
 
 // pull pulls batches and handles them.
-func (c *collector) pull(ctx context.Context, s *weir.Shard) error {
+func (c *collector) pull(ctx context.Context, s *weir.Puller) error {
 	for b, err := range s.Batches() {
 		if err != nil {
 			return err
@@ -80,10 +80,10 @@ var filteredWays = map[string]func(t *testing.T, srv *kinesistest.Server, store 
 		return start(t, srv.Client(), store, opts, c.handle)
 	},
 	"pulled": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
-		return startShards(t, srv, store, opts, weir.ShardHandlers{Pull: c.pull})
+		return startPull(t, srv, store, opts, weir.PullHandler{Pull: c.pull})
 	},
 	"by fan-out": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
-		opts.Reading = weir.ByFanOut
+		opts.FanOut.Mode = weir.FanOutRegister
 		return start(t, srv.Client(), store, opts, c.handle)
 	},
 }
@@ -192,8 +192,8 @@ func TestWhatIsDroppedIsNotPassedBeforeWhatIsPulled(t *testing.T) {
 		_, last := srv.Put("s", "key", dropped(3))
 		store := memstore.New()
 		batches := make(chan *weir.Batch, 10)
-		stop := startShards(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted}}, weir.ShardHandlers{
-			Pull: func(_ context.Context, s *weir.Shard) error {
+		stop := startPull(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted}}, weir.PullHandler{
+			Pull: func(_ context.Context, s *weir.Puller) error {
 				for b, err := range s.Batches() {
 					if err != nil {
 						return err
@@ -385,7 +385,7 @@ func TestAFilterThatPanicsOnceDecidesLater(t *testing.T) {
 
 func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		stop := startShards(t, srv, memstore.New(), weir.Options{Filter: weir.Filter{By: wanted, NotJSON: weir.FailNotJSON}}, weir.ShardHandlers{Pull: new(collector).pull})
+		stop := startPull(t, srv, memstore.New(), weir.Options{Filter: weir.Filter{By: wanted, NotJSON: weir.FailNotJSON}}, weir.PullHandler{Pull: new(collector).pull})
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "Options.Filter.NotJSON") {
 			t.Error(err)
 		}
@@ -395,7 +395,7 @@ func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		opts := weir.Options{OnFailure: weir.FailurePolicy{Destination: &letterbox{}}}
-		stop := startShards(t, srv, memstore.New(), opts, weir.ShardHandlers{Pull: new(collector).pull})
+		stop := startPull(t, srv, memstore.New(), opts, weir.PullHandler{Pull: new(collector).pull})
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "leave Options.OnFailure out") {
 			t.Error(err)
 		}

@@ -754,6 +754,7 @@ func TestTheRecordThatAnErrorNames(t *testing.T) {
 		{oops, ""},
 		{weir.Reject(oops), ""},
 		{weir.FailedAt(five, oops), "5"},
+		{weir.RejectAt(five, oops), "5"},
 		{weir.Reject(weir.FailedAt(five, oops)), "5"},
 		{fmt.Errorf("wrapped: %w", errors.Join(oops, weir.FailedAt(five, oops), weir.FailedAt(three, nil))), "3"},
 	} {

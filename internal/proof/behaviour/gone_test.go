@@ -13,13 +13,13 @@ import (
 
 // A shard that expired before it was read is reported as lost, and its children are read.
 func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
 				s := &seen{data: map[string]int{}}
 				var log lines
-				opts := weir.Options{Reading: reading, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				opts := weir.Options{FanOut: weir.FanOut{Mode: reading}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				stop := start(t, srv.Client(), store, opts, s.handle)
 				srv.Put("s", "k", []byte("1"))
 				time.Sleep(10 * time.Second)
@@ -46,13 +46,13 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 // A worker that finds that its shards have expired has just listed the stream. The child of these
 // shards is read without waiting for the leader's next listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
 				s := &seen{data: map[string]int{}}
 				// For a stream given by name, fan-out would query the ARN.
-				opts := weir.Options{Streams: []string{srv.StreamARN("s")}, Reading: reading}
+				opts := weir.Options{Streams: []string{srv.StreamARN("s")}, FanOut: weir.FanOut{Mode: reading}}
 				stop := start(t, srv.Client(), store, opts, s.handle)
 				time.Sleep(10 * time.Second)
 				if err := stop(); err != nil {
@@ -112,12 +112,12 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 // If a stream is deleted while workers run, this is logged once, and not by each shard at each
 // attempt.
 func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 				s := &seen{data: map[string]int{}}
 				var log lines
-				opts := weir.Options{Reading: reading, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				opts := weir.Options{FanOut: weir.FanOut{Mode: reading}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				stop := start(t, srv.Client(), memstore.New(), opts, s.handle)
 				time.Sleep(10 * time.Second)
 				srv.DeleteStream("s")

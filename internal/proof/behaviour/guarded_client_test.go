@@ -47,7 +47,7 @@ func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 		},
 		"an HTTP client": func(o *kinesis.Options, before func(), to *http.Transport) { o.HTTPClient = &trips{to, before} },
 	} {
-		for by, opts := range map[string]weir.Options{"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "fan-out": {Reading: weir.ByFanOut}} {
+		for by, opts := range map[string]weir.Options{"polling": {}, "under the SDK": {Transport: weir.SDKTransport}, "by the SDK": {}, "fan-out": {FanOut: weir.FanOut{Mode: weir.FanOutRegister}}} {
 			t.Run(name+" "+by, func(t *testing.T) {
 				bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 					want := putSome(t, srv, false)

@@ -116,7 +116,7 @@ func callSite() string {
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
 	store, db := memstore.New(), newDatabase()
-	opts := weir.Options{Reading: weir.ByFanOut, RemoveFanOut: true}
+	opts := weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutTemporary}}
 	put(srv, 1, 5)
 	stop := startShards(t, srv, store, opts, db.handlers())
 	time.Sleep(5 * time.Second)
@@ -146,7 +146,7 @@ func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(met
 	time.Sleep(3 * time.Minute)
 	stopHelp := func() error { return nil }
 	if helped {
-		stopHelp = startShards(t, srv, store, weir.Options{Reading: weir.ByFanOut}, backup.handlers())
+		stopHelp = startShards(t, srv, store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, backup.handlers())
 		time.Sleep(3 * time.Minute)
 	}
 	backup.mu.Lock()

@@ -127,10 +127,14 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 	}
 	srv.Put("s", "bad", []byte("bad"))
 	srv.Put("s", "last", []byte("last"))
-	shards := weir.ShardHandlers{Position: func(context.Context, string, string) (weir.Position, error) {
-		do("ShardHandlers.Position")
-		return weir.Position{}, nil
-	}}
+	position := func(name string) func(context.Context, string, string) (weir.Position, error) {
+		return func(context.Context, string, string) (weir.Position, error) {
+			do(name)
+			return weir.Position{}, nil
+		}
+	}
+	shards := weir.ShardHandlers{Position: position("ShardHandlers.Position")}
+	pulls := weir.PullHandler{Position: position("PullHandler.Position")}
 	switch way {
 	case "Run":
 		opts.OnFailure = weir.FailurePolicy{Destination: spiedLetters{do, note}}
@@ -140,13 +144,13 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 			return spiedShard{do, handle("ShardHandler.Handle")}, nil
 		}
 	case "Pull":
-		shards.Pull = func(ctx context.Context, s *weir.Shard) error {
-			do("ShardHandlers.Pull")
+		pulls.Pull = func(ctx context.Context, s *weir.Puller) error {
+			do("PullHandler.Pull")
 			for b, err := range s.Batches() {
 				if err != nil {
 					return err
 				}
-				if err := handle("ShardHandlers.Pull")(ctx, b); err != nil {
+				if err := handle("PullHandler.Pull")(ctx, b); err != nil {
 					return err
 				}
 			}
@@ -160,9 +164,12 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		if way == "Run" {
+		switch way {
+		case "Run":
 			done <- c.Run(ctx, handle("Handler.Handle"))
-		} else {
+		case "Pull":
+			done <- c.RunPull(ctx, pulls)
+		default:
 			done <- c.RunShards(ctx, shards)
 		}
 	}()
@@ -206,9 +213,9 @@ func usersCode(t *testing.T) map[string][]string {
 	return all
 }
 
-// The tests below make every function in Options and ShardHandlers fail, and every method of their
-// interfaces. This test checks that usersCode returns all of them. Of the events, it needs only a
-// few, because all use one queue.
+// The tests below make every function in Options, ShardHandlers and PullHandler fail, and every
+// method of their interfaces. This test checks that usersCode returns all of them. Of the events, it
+// needs only a few, because all use one queue.
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {
@@ -238,6 +245,7 @@ func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	}
 	walk(reflect.TypeFor[weir.Options](), "")
 	walk(reflect.TypeFor[weir.ShardHandlers](), "ShardHandlers")
+	walk(reflect.TypeFor[weir.PullHandler](), "PullHandler")
 	walk(reflect.TypeFor[weir.ShardHandler](), "ShardHandler")
 	walk(reflect.TypeFor[weir.Handler](), "Handler")
 	for _, name := range want {

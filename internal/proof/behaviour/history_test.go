@@ -101,19 +101,19 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	for _, c := range []struct {
 		name, action, code string
-		reading            weir.Reading
+		reading            weir.FanOutMode
 		fails              func(n int) bool // per minute; the first and last minutes are incomplete
 		least, most        int              // per minute; the first and last minutes are incomplete
 		marks              history.Marks
 	}{
-		{"no read", "GetRecords", throttled, weir.ByPolling, func(int) bool { return false }, 0, 0, 0},
-		{"one read in twenty", "GetRecords", throttled, weir.ByPolling, func(n int) bool { return n%20 == 0 }, 2, 10, 0},
-		{"every other read", "GetRecords", throttled, weir.ByPolling, func(n int) bool { return n%2 == 0 }, 15, 60, 0},
-		{"all reads", "GetRecords", throttled, weir.ByPolling, func(int) bool { return true }, 80, 100, 0},
-		{"all iterators", "GetShardIterator", "LimitExceededException", weir.ByPolling, func(int) bool { return true }, 80, 100, 0},
-		{"reads that fail otherwise", "GetRecords", "InternalFailure", weir.ByPolling, func(int) bool { return true }, 0, 0, history.Unread},
-		{"no subscription", "SubscribeToShard", "LimitExceededException", weir.ByFanOut, func(int) bool { return false }, 0, 0, 0},
-		{"while one is in the way", "SubscribeToShard", "ResourceInUseException", weir.ByFanOut, func(n int) bool { return n < 3 }, 0, 0, 0},
+		{"no read", "GetRecords", throttled, weir.FanOutOff, func(int) bool { return false }, 0, 0, 0},
+		{"one read in twenty", "GetRecords", throttled, weir.FanOutOff, func(n int) bool { return n%20 == 0 }, 2, 10, 0},
+		{"every other read", "GetRecords", throttled, weir.FanOutOff, func(n int) bool { return n%2 == 0 }, 15, 60, 0},
+		{"all reads", "GetRecords", throttled, weir.FanOutOff, func(int) bool { return true }, 80, 100, 0},
+		{"all iterators", "GetShardIterator", "LimitExceededException", weir.FanOutOff, func(int) bool { return true }, 80, 100, 0},
+		{"reads that fail otherwise", "GetRecords", "InternalFailure", weir.FanOutOff, func(int) bool { return true }, 0, 0, history.Unread},
+		{"no subscription", "SubscribeToShard", "LimitExceededException", weir.FanOutRegister, func(int) bool { return false }, 0, 0, 0},
+		{"while one is in the way", "SubscribeToShard", "ResourceInUseException", weir.FanOutRegister, func(n int) bool { return n < 3 }, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -129,7 +129,7 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 						reads++
 					}
 				})
-				stop := start(t, srv.Client(), store, weir.Options{Reading: c.reading, OnEvent: count}, func(context.Context, *weir.Batch) error { return nil })
+				stop := start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: c.reading}, OnEvent: count}, func(context.Context, *weir.Batch) error { return nil })
 				time.Sleep(10 * time.Minute)
 				if err := stop(); err != nil {
 					t.Error(err)
@@ -162,7 +162,7 @@ func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 			return kinesistest.Fault{}
 		})
 		store := memstore.New()
-		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.ByFanOut}, func(context.Context, *weir.Batch) error { return nil })
+		stop := start(t, srv.Client(), store, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, func(context.Context, *weir.Batch) error { return nil })
 		time.Sleep(8 * time.Minute) // a subscription ends after five minutes
 		if err := stop(); err != nil {
 			t.Error(err)

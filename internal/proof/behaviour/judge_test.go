@@ -81,7 +81,7 @@ func TestLagsOfWhatIsReadHandledAndSaved(t *testing.T) {
 	}
 	pulled := func(h weir.Handler) func(context.Context, *weir.Consumer) error {
 		return func(ctx context.Context, c *weir.Consumer) error {
-			return c.RunShards(ctx, weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
+			return c.RunPull(ctx, weir.PullHandler{Pull: func(ctx context.Context, s *weir.Puller) error {
 				for b, err := range s.Batches() {
 					if err != nil {
 						return err
@@ -105,7 +105,7 @@ func TestLagsOfWhatIsReadHandledAndSaved(t *testing.T) {
 	}{
 		"polled":            {weir.Options{}, serial},
 		"buffers reused":    {weir.Options{ReuseBuffers: true}, serial},
-		"by fan-out":        {weir.Options{Reading: weir.ByFanOut}, serial},
+		"by fan-out":        {weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, serial},
 		"keys side by side": {weir.Options{Concurrency: weir.Concurrency{Keys: 8}}, serial},
 		"pulled":            {weir.Options{}, pulled},
 		"batches that wait": {weir.Options{Batching: weir.Batching{MaxRecords: 100, MaxWait: time.Second}}, serial},

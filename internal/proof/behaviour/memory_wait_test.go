@@ -116,7 +116,7 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 	opts := weir.Options{MaxMemory: []int{16 << 20, 16<<20 + 1, 24 << 20, 32 << 20, 128 << 20}[dice.IntN(5)]}
 	fan := i%3 == 2
 	if fan {
-		opts.Reading = weir.ByFanOut
+		opts.FanOut.Mode = weir.FanOutRegister
 	}
 	if i%4 == 3 {
 		opts.Concurrency = weir.Concurrency{Keys: 4}

@@ -100,7 +100,7 @@ func TestProgressThroughAPulledBatch(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		seen := 0
-		err = c.RunShards(ctx, weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
+		err = c.RunPull(ctx, weir.PullHandler{Pull: func(ctx context.Context, s *weir.Puller) error {
 			var first *weir.Batch
 			var of []weir.Record
 			for b, err := range s.Batches() {

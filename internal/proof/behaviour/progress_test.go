@@ -378,7 +378,7 @@ func TestARecordKnowsWhatItIs(t *testing.T) {
 		for i := range 5 {
 			opts := weir.Options{App: fmt.Sprint("app-", i%3), Batching: weir.Batching{MaxRecords: []int{1000, 3, 7}[i%3]}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 			if i%2 == 1 {
-				opts.Reading = weir.ByFanOut
+				opts.FanOut.Mode = weir.FanOutRegister
 			}
 			stop := start(t, srv.Client(), memstore.New(), opts, h)
 			time.Sleep(time.Minute)

@@ -28,15 +28,15 @@ func checkpointOf(t *testing.T, store lease.Store) weir.Position {
 // A pulled record is done only when the test marks it. Marking also works for earlier batches and
 // from other goroutines.
 func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				put(srv, 1, 9)
 				store := memstore.New()
 				batches := make(chan *weir.Batch, 100)
 				var ended error
-				stop := startShards(t, srv, store, weir.Options{Batching: weir.Batching{MaxRecords: 2}, Reading: reading}, weir.ShardHandlers{
-					Pull: func(_ context.Context, s *weir.Shard) error {
+				stop := startPull(t, srv, store, weir.Options{Batching: weir.Batching{MaxRecords: 2}, FanOut: weir.FanOut{Mode: reading}}, weir.PullHandler{
+					Pull: func(_ context.Context, s *weir.Puller) error {
 						for b, err := range s.Batches() {
 							if err != nil {
 								ended = err
@@ -92,8 +92,8 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 		var mu sync.Mutex
 		var done []string
 		calls := 0
-		stop := startShards(t, srv, memstore.New(), weir.Options{Batching: weir.Batching{MaxRecords: 7}}, weir.ShardHandlers{
-			Pull: func(_ context.Context, s *weir.Shard) error {
+		stop := startPull(t, srv, memstore.New(), weir.Options{Batching: weir.Batching{MaxRecords: 7}}, weir.PullHandler{
+			Pull: func(_ context.Context, s *weir.Puller) error {
 				mu.Lock()
 				calls++
 				call := calls
@@ -158,8 +158,8 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 		var mu sync.Mutex
 		var got []string
 		failed := false
-		stop := startShards(t, srv, memstore.New(), weir.Options{}, weir.ShardHandlers{
-			Pull: func(_ context.Context, s *weir.Shard) error {
+		stop := startPull(t, srv, memstore.New(), weir.Options{}, weir.PullHandler{
+			Pull: func(_ context.Context, s *weir.Puller) error {
 				end := false
 				for b, err := range s.Batches() {
 					if err != nil {
@@ -195,13 +195,13 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 // the worker's ownership of the shard (the term) ends before that.
 func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				srv.Put("s", "k", []byte("what it was"))
 				var said []string
-				stop := startShards(t, srv, memstore.New(), weir.Options{Reading: reading, ReuseBuffers: true, Timing: weir.Timing{StopTimeout: time.Second}}, weir.ShardHandlers{
-					Pull: func(ctx context.Context, s *weir.Shard) error {
+				stop := startPull(t, srv, memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: reading}, ReuseBuffers: true, Timing: weir.Timing{StopTimeout: time.Second}}, weir.PullHandler{
+					Pull: func(ctx context.Context, s *weir.Puller) error {
 						for b, err := range s.Batches() {
 							if err != nil {
 								return err
@@ -231,10 +231,10 @@ func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
 		put(srv, 1, 9)
 		store := memstore.New()
 		var failures int
-		stop := startShards(t, srv, store, weir.Options{
+		stop := startPull(t, srv, store, weir.Options{
 			Batching: weir.Batching{MaxRecords: 2}, OnEvent: event.On(func(_ context.Context, f event.HandlerFailed) { failures++; t.Error(f.Err) }),
-		}, weir.ShardHandlers{
-			Pull: func(ctx context.Context, s *weir.Shard) error {
+		}, weir.PullHandler{
+			Pull: func(ctx context.Context, s *weir.Puller) error {
 				for b, err := range s.Batches() {
 					if err != nil {
 						return err

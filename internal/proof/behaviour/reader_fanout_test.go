@@ -41,7 +41,7 @@ func TestReaderReadsByFanOut(t *testing.T) {
 		srv.Split("s", merged)
 		fill(srv, s, 10, 3)
 		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-			Stream: "s", UntilTip: true, Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+			Stream: "s", UntilTip: true, FanOut: weir.FanOut{Mode: weir.FanOutTemporary, Name: "me"}, Logger: quiet,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -72,15 +72,15 @@ func TestReaderReadsByFanOut(t *testing.T) {
 func TestTheConsumerOfAReader(t *testing.T) {
 	for name, test := range map[string]struct {
 		there bool
-		asked weir.Registration
+		asked weir.FanOutMode
 		fails string // text that the error must contain
 		left  bool   // the consumer is still registered at the end
 	}{
-		"not there, and not asked for": {false, weir.ExistingConsumer, "not registered", false},
-		"there":                        {true, weir.ExistingConsumer, "", true},
-		"for as long as it is needed":  {false, weir.TemporaryConsumer, "", false},
-		"there already":                {true, weir.TemporaryConsumer, "", true},
-		"to be kept":                   {false, weir.KeptConsumer, "", true},
+		"not there, and not asked for": {false, weir.FanOutExisting, "not registered", false},
+		"there":                        {true, weir.FanOutExisting, "", true},
+		"for as long as it is needed":  {false, weir.FanOutTemporary, "", false},
+		"there already":                {true, weir.FanOutTemporary, "", true},
+		"to be kept":                   {false, weir.FanOutRegister, "", true},
 	} {
 		for how, end := range map[string]func(cancel func()) (more bool){
 			"left":  func(func()) bool { return false },
@@ -99,7 +99,7 @@ func TestTheConsumerOfAReader(t *testing.T) {
 						srv.Put("s", fmt.Sprint(i), []byte("x"))
 					}
 					r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-						Stream: "s", Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: test.asked, Logger: quiet,
+						Stream: "s", FanOut: weir.FanOut{Mode: test.asked, Name: "me"}, Logger: quiet,
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 				srv.SetStateDelay(8 * time.Second)
 				srv.Control("RegisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault { return fault })
 				r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-					Stream: "s", Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+					Stream: "s", FanOut: weir.FanOut{Mode: weir.FanOutTemporary, Name: "me"}, Logger: quiet,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -168,12 +168,10 @@ func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 func TestReaderFanOutOptions(t *testing.T) {
 	client := kinesis.New(kinesis.Options{})
 	for want, opts := range map[string]weir.ReaderOptions{
-		"FanOutName is empty":     {Reading: weir.ByFanOut},
-		"must be 1 to 128":        {Reading: weir.ByFanOut, FanOutName: "a b"},
-		"is not FanOut":           {FanOutName: "me"},
-		"Reading 7 must be":       {Reading: 7},
-		"FanOutConsumer 3 must":   {Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: 3},
-		"although ReaderOptions.": {FanOutConsumer: weir.KeptConsumer},
+		"FanOut.Name is empty":               {FanOut: weir.FanOut{Mode: weir.FanOutRegister}},
+		"must be 1 to 128":                   {FanOut: weir.FanOut{Mode: weir.FanOutRegister, Name: "a b"}},
+		"although ReaderOptions.FanOut.Mode": {FanOut: weir.FanOut{Name: "me"}},
+		"FanOut.Mode 7 must be":              {FanOut: weir.FanOut{Mode: 7}},
 	} {
 		opts.Stream = "s"
 		if _, err := weir.NewReader(client, opts); err == nil || !strings.Contains(err.Error(), want) {

@@ -60,16 +60,16 @@ func gone(srv *kinesistest.Server) {
 // Shards that have expired are reported as lost once each, and their children are read. This works
 // even if listing the children fails for a while; the caller receives that error.
 func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for name, c := range map[string]struct {
 			shards  int
 			failing time.Duration
 		}{"listed at once": {3, 0}, "listed later": {1, time.Minute}} {
 			t.Run(reading.String()+", "+name, func(t *testing.T) {
 				bubble(t, c.shards, func(t *testing.T, srv *kinesistest.Server) {
-					opts := weir.ReaderOptions{Reading: reading}
-					if reading == weir.ByFanOut {
-						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
+					opts := weir.ReaderOptions{FanOut: weir.FanOut{Mode: reading}}
+					if reading == weir.FanOutRegister {
+						opts.FanOut = weir.FanOut{Mode: weir.FanOutTemporary, Name: "me"}
 					}
 					srv.Put("s", "k", []byte("1"))
 					open := srv.OpenShards("s")

@@ -18,7 +18,7 @@ func TestReaderByFanOutReadsMoreThanItsMemory(t *testing.T) {
 			srv.Put("s", "k", big)
 		}
 		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
-			Stream: "s", UntilTip: true, Reading: weir.ByFanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+			Stream: "s", UntilTip: true, FanOut: weir.FanOut{Mode: weir.FanOutTemporary, Name: "me"}, Logger: quiet,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func TestReaderReadsTheShardsThatAreNamed(t *testing.T) {
 // A Reader may begin anywhere in a shard: at a record, after it, or inside an aggregate. The
 // descendants of the shard are read from their beginning.
 func TestReaderBeginsAtASequenceNumber(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 				shardID, _ := srv.Put("s", "k", []byte("1"))
@@ -58,13 +58,13 @@ func TestReaderBeginsAtASequenceNumber(t *testing.T) {
 				srv.Split("s", shardID)
 				srv.Put("s", "k", []byte("5"))
 				srv.Put("s", "other", []byte("not of the shard"))
-				if reading == weir.ByFanOut {
+				if reading == weir.FanOutRegister {
 					srv.RegisterConsumer("s", "me")
 				}
 				read := func(start weir.Position) (got []weir.Record) {
-					opts := weir.ReaderOptions{Stream: "s", Shards: []string{shardID}, Start: start, UntilTip: true, Logger: quiet, Reading: reading}
-					if reading == weir.ByFanOut {
-						opts.FanOutName = "me"
+					opts := weir.ReaderOptions{Stream: "s", Shards: []string{shardID}, Start: start, UntilTip: true, Logger: quiet, FanOut: weir.FanOut{Mode: reading}}
+					if reading == weir.FanOutRegister {
+						opts.FanOut.Name = "me"
 					}
 					r, err := weir.NewReader(srv.Client(), opts)
 					if err != nil {

@@ -205,7 +205,7 @@ func TestAReaderKeepsToItsShare(t *testing.T) {
 // The numbers of throttled reads and of other failed reads stay available after reads succeed
 // again.
 func TestShardsCountsThrottledReads(t *testing.T) {
-	for reading, action := range map[weir.Reading]string{weir.ByPolling: "GetRecords", weir.ByFanOut: "SubscribeToShard"} {
+	for reading, action := range map[weir.FanOutMode]string{weir.FanOutOff: "GetRecords", weir.FanOutRegister: "SubscribeToShard"} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 				fail := map[int]string{2: "ProvisionedThroughputExceededException", 3: "InternalFailure", 4: "ProvisionedThroughputExceededException"}
@@ -215,7 +215,7 @@ func TestShardsCountsThrottledReads(t *testing.T) {
 					}
 					return kinesistest.Fault{}
 				})
-				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, Reading: reading})
+				c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet, FanOut: weir.FanOut{Mode: reading}})
 				if err != nil {
 					t.Fatal(err)
 				}

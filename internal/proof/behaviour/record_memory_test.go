@@ -19,12 +19,12 @@ func TestABatchIsTheHandlers(t *testing.T) {
 	const records, size = 600, 40
 	for _, c := range []struct {
 		name    string
-		reading weir.Reading
+		reading weir.FanOutMode
 		put     func(t *testing.T, i int) []byte
 	}{
-		{"plain records", weir.ByPolling, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
-		{"plain records by fan-out", weir.ByFanOut, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
-		{"aggregates among them", weir.ByPolling, func(t *testing.T, i int) []byte {
+		{"plain records", weir.FanOutOff, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"plain records by fan-out", weir.FanOutRegister, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"aggregates among them", weir.FanOutOff, func(t *testing.T, i int) []byte {
 			if i%7 == 0 {
 				return packed(t, fmt.Sprint("a ", i), 3)
 			}
@@ -46,7 +46,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 				say := func(r weir.Record) string {
 					return fmt.Sprintf("%s %s %v %v", r.Data, r.PartitionKey, r.Position(), r.ArrivalTime().UnixMilli())
 				}
-				opts := weir.Options{Batching: weir.Batching{MaxRecords: size}, Reading: c.reading, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
+				opts := weir.Options{Batching: weir.Batching{MaxRecords: size}, FanOut: weir.FanOut{Mode: c.reading}, Retry: weir.Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}}
 				stop := start(t, srv.Client(), store, opts, func(_ context.Context, b *weir.Batch) error {
 					mu.Lock()
 					defer mu.Unlock()

@@ -18,14 +18,14 @@ import (
 // buffers, so that a later use would be visible.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for _, wait := range []time.Duration{0, time.Second} {
 			testReused(t, reading, wait)
 		}
 	}
 }
 
-func testReused(t *testing.T, reading weir.Reading, wait time.Duration) {
+func testReused(t *testing.T, reading weir.FanOutMode, wait time.Duration) {
 	t.Run(fmt.Sprint(reading, " ", wait), func(t *testing.T) {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 			var want []string
@@ -43,7 +43,7 @@ func testReused(t *testing.T, reading weir.Reading, wait time.Duration) {
 			var got []string
 			var kept [][]byte
 			var keptAs []string
-			opts := weir.Options{Reading: reading, ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 3, MaxWait: wait}}
+			opts := weir.Options{FanOut: weir.FanOut{Mode: reading}, ReuseBuffers: true, Batching: weir.Batching{MaxRecords: 3, MaxWait: wait}}
 			stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 				time.Sleep(100 * time.Millisecond) // others could write to it in the meantime
 				mu.Lock()

@@ -22,6 +22,18 @@ import (
 // startShards starts a worker with RunShards.
 func startShards(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.ShardHandlers) (stop func() error) {
 	t.Helper()
+	return startRun(t, srv, store, opts, func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, h) })
+}
+
+// startPull starts a worker with RunPull.
+func startPull(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.PullHandler) (stop func() error) {
+	t.Helper()
+	return startRun(t, srv, store, opts, func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, h) })
+}
+
+// startRun starts a worker with a method of Consumer that runs until its context ends.
+func startRun(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, run func(context.Context, *weir.Consumer) error) (stop func() error) {
+	t.Helper()
 	opts.App, opts.Streams = "app", []string{"s"}
 	if opts.Logger == nil {
 		opts.Logger = quiet
@@ -32,7 +44,7 @@ func startShards(t *testing.T, srv *kinesistest.Server, store lease.Store, opts 
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- c.RunShards(ctx, h) }()
+	go func() { done <- run(ctx, c) }()
 	return func() error {
 		cancel()
 		return <-done
@@ -113,10 +125,10 @@ func numbers(to int) (all []string) {
 // A sink that was restored from a backup across two splits receives the missing records of finished
 // shards and of their descendants, in order.
 func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
-	for _, reading := range []weir.Reading{weir.ByPolling, weir.ByFanOut} {
+	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-				store, opts := memstore.New(), weir.Options{Reading: reading}
+				store, opts := memstore.New(), weir.Options{FanOut: weir.FanOut{Mode: reading}}
 				put(srv, 1, 10)
 				s := newDatabase()
 				stop := startShards(t, srv, store, opts, s.handlers())

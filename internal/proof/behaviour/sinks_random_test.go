@@ -50,8 +50,13 @@ func (f *flaky) apply(id string, records []weir.Record) error {
 	return nil
 }
 
-func (f *flaky) handlers(pull bool) weir.ShardHandlers {
-	h := weir.ShardHandlers{Position: func(ctx context.Context, _, id string) (weir.Position, error) {
+// runs returns a function that runs a worker whose handlers pull, or not.
+func (f *flaky) runs(pull bool) func(context.Context, *weir.Consumer) error {
+	return func(ctx context.Context, c *weir.Consumer) error { return f.run(ctx, c, pull) }
+}
+
+func (f *flaky) run(ctx context.Context, c *weir.Consumer, pull bool) error {
+	position := func(ctx context.Context, _, id string) (weir.Position, error) {
 		f.database.mu.Lock()
 		at := f.at[id]
 		f.database.mu.Unlock()
@@ -69,9 +74,9 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 			return weir.Oldest, nil
 		}
 		return at, nil
-	}}
+	}
 	if pull {
-		h.Pull = func(_ context.Context, s *weir.Shard) error {
+		return c.RunPull(ctx, weir.PullHandler{Position: position, Pull: func(_ context.Context, s *weir.Puller) error {
 			for b, err := range s.Batches() {
 				if err != nil {
 					return err
@@ -86,16 +91,14 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 				}
 			}
 			return nil
-		}
-		return h
+		}})
 	}
-	h.Open = func(_ context.Context, t weir.Term) (weir.ShardHandler, error) {
+	return c.RunShards(ctx, weir.ShardHandlers{Position: position, Open: func(_ context.Context, t weir.Term) (weir.ShardHandler, error) {
 		if f.often(10) {
 			return nil, errors.New("no connection")
 		}
 		return shardFunc(func(_ context.Context, b *weir.Batch) error { return f.apply(t.Shard, b.Records) }), nil
-	}
-	return h
+	}})
 }
 
 // Each record takes effect exactly once, and the records of a key are applied in order. There are
@@ -119,9 +122,9 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 					for range 1 + rng.IntN(2) {
 						opts := weir.Options{Batching: weir.Batching{MaxRecords: 1 + rng.IntN(5)}, Retry: weir.Retry{MaxBackoff: time.Second}}
 						if rng.IntN(3) == 0 {
-							opts.Reading = weir.ByFanOut
+							opts.FanOut.Mode = weir.FanOutRegister
 						}
-						stops = append(stops, startShards(t, srv, &forgetful{Store: store}, opts, db.handlers(rng.IntN(2) == 0)))
+						stops = append(stops, startRun(t, srv, &forgetful{Store: store}, opts, db.runs(rng.IntN(2) == 0)))
 					}
 					for range 4 {
 						for range rng.IntN(30) {
@@ -156,7 +159,7 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 						}
 					}
 				}
-				stop := startShards(t, srv, store, weir.Options{Retry: weir.Retry{MaxBackoff: time.Second}}, db.handlers(false))
+				stop := startRun(t, srv, store, weir.Options{Retry: weir.Retry{MaxBackoff: time.Second}}, db.runs(false))
 				time.Sleep(15 * time.Minute)
 				if err := stop(); err != nil {
 					t.Fatal(err)

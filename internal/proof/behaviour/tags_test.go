@@ -54,7 +54,7 @@ func TestEachRecordHasTheTagsThatWerePackedWithIt(t *testing.T) {
 		"own":              {Aggregates: weir.UnpackOwn},
 		"small batches":    {Batching: weir.Batching{MaxRecords: 2}},
 		"reused":           {Batching: weir.Batching{MaxRecords: 2}, ReuseBuffers: true},
-		"fan-out":          {Reading: weir.ByFanOut, ReuseBuffers: true},
+		"fan-out":          {FanOut: weir.FanOut{Mode: weir.FanOutRegister}, ReuseBuffers: true},
 		"waiting":          {Batching: weir.Batching{MaxRecords: 7, MaxWait: time.Second}},
 		"waiting, reused":  {Batching: weir.Batching{MaxRecords: 7, MaxWait: time.Second}, ReuseBuffers: true},
 		"keys in parallel": {Concurrency: weir.Concurrency{Keys: 4}},

@@ -24,7 +24,7 @@ import (
 //
 //	go test -run '^$' -bench Fanout -benchtime 1x ./internal/proof/bench
 func BenchmarkFanout(b *testing.B) {
-	fanout, reused := weir.Options{Reading: weir.ByFanOut}, weir.Options{Reading: weir.ByFanOut, ReuseBuffers: true}
+	fanout, reused := weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}}, weir.Options{FanOut: weir.FanOut{Mode: weir.FanOutRegister}, ReuseBuffers: true}
 	compare(b, readCase{"", true, 1000, 1024, 16, 60, 600, 120, 0}, []mode{
 		{limitMode, dropEvents, 0, 0, 0},
 		{sdkMode, subscribeBySDK, 0, 0, 0},

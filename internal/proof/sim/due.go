@@ -434,7 +434,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			may += d.line.inLine(at, w.shardsOf(owner))
 		}
 		// A consumer may have to be found. A subscription may be taken, or be refused for a while.
-		if w.reading == weir.ByFanOut {
+		if w.reading == weir.FanOutRegister {
 			may += 20 * time.Second
 		}
 		w.within(at, may+w.held(), what, say)

@@ -81,7 +81,7 @@ func (s featureSet) all() (fs []feature) {
 
 var (
 	givesUp = setOf(featAttempts, featMaxAge, featBisect)
-	// ofShards contains the features that only RunShards has.
+	// ofShards contains the features that only RunShards and RunPull have.
 	ofShards = setOf(featOpenForm, featPullForm, featWindowed, featHolds, featPosition, featIdleCalls)
 	forms    = setOf(featOpenForm, featPullForm, featRecordForm, featLoopForm, featWindowed)
 )
@@ -95,10 +95,10 @@ type pairRule struct {
 // refusedPairs contains the pairs that weir refuses. TestIllegalPairsAreRefused of the root package
 // has a case for each rule.
 var refusedPairs = []pairRule{
-	{setOf(featParallel), ofShards | setOf(featLoopForm), "RunShards and Records refuse Parallel"},
+	{setOf(featParallel), ofShards | setOf(featLoopForm), "RunShards, RunPull and Records refuse Concurrency"},
 	{setOf(featParallel), setOf(featReused, featBatchWait), "New refuses it"},
-	{givesUp, setOf(featPullForm, featWindowed, featHolds, featLoopForm), "RunShards with Pull and Records refuse GiveUp"},
-	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "RunShards refuses Open together with Pull"},
+	{givesUp, setOf(featPullForm, featWindowed, featHolds, featLoopForm), "RunPull and Records refuse OnFailure"},
+	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "ShardHandlers have Open and a PullHandler has Pull"},
 }
 
 // unsaidPairs contains the pairs that a program cannot express with the API.

@@ -168,10 +168,9 @@ func (w *world) start(of *worker) {
 			return
 		}
 		l.pulls = true
-		run = func() error { return c.RunShards(l.ctx, h) }
+		run = func() error { return c.RunPull(l.ctx, h) }
 	case w.sink != nil, w.crosses.has(featOpenForm), w.crosses.has(featPullForm):
-		h := l.shardHandlers()
-		run = func() error { return c.RunShards(l.ctx, h) }
+		run = l.shardRun(c)
 	case w.crosses.has(featRecordForm):
 		run = func() error { return c.Run(l.ctx, weir.HandlerFunc(l.eachRecord)) }
 	case w.isLoop():
@@ -192,7 +191,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	if len(w.streams) > 1 {
 		names = l.named
 	}
-	if w.reading == weir.ByFanOut {
+	if w.reading == weir.FanOutRegister {
 		o.stall = max(o.stall, 130*time.Second) // the minimum is 2 min, by the fastest clock
 	}
 	var give weir.FailurePolicy
@@ -203,7 +202,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	give.SuspectAfter = w.suspectAfter()
 	opts := weir.Options{
 		App: w.app, Streams: []string{firstStream}, DiscoverStreams: names, Worker: l.who.String(), Logger: l.logger(),
-		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
+		Start: w.starts, FanOut: weir.FanOut{Mode: w.reading}, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
 		Timing: weir.Timing{
 			HeartbeatInterval: by(o.beat),
 			FailoverAfter:     by(o.failover),

@@ -126,8 +126,8 @@ func (w *world) held() time.Duration {
 	return longest + windowAllowance + 3*time.Second + 2*w.settings.idle + 15*time.Second
 }
 
-// windowHandlers returns the handlers of a worker with windows.
-func (l *life) windowHandlers() (weir.ShardHandlers, error) {
+// windowHandlers returns the handler of a worker with windows.
+func (l *life) windowHandlers() (weir.PullHandler, error) {
 	v := l.w.windows
 	c := window.Config[[]judge.ID]{
 		Size: v.size, ByKey: v.byKey, MaxRecords: v.most, Allowance: windowAllowance,
@@ -144,7 +144,7 @@ func (l *life) windowHandlers() (weir.ShardHandlers, error) {
 		c.Position = l.position
 	}
 	v.configure(l, &c)
-	return window.Handlers(c)
+	return window.PullHandler(c)
 }
 
 // emission is a call with results.

@@ -157,29 +157,27 @@ type sinkReply struct {
 	panics bool
 }
 
-// shardHandlers returns the handlers of a worker with a sink.
-func (l *life) shardHandlers() weir.ShardHandlers {
-	h := weir.ShardHandlers{Position: l.position}
+// shardRun returns the run of a worker with a sink. It sets l.pulls.
+func (l *life) shardRun(consumer *weir.Consumer) func() error {
+	position, idle := l.position, time.Duration(0)
 	if c := l.w.crosses; c != nil {
 		if !c.has(featPosition) {
-			h.Position = nil
+			position = nil
 		}
 		if c.has(featIdleCalls) {
-			h.Idle = c.idle
+			idle = c.idle
 		}
-		if c.has(featPullForm) {
-			h.Pull, l.pulls = l.pull, true
-		} else {
-			h.Open = l.open
-		}
-		return h
-	}
-	if d := roll(l.w.seed, "pulls "+l.String()); d.chance(.4) {
-		h.Pull, l.pulls = l.pull, true
+		l.pulls = c.has(featPullForm)
 	} else {
-		h.Open = l.open
+		d := roll(l.w.seed, "pulls "+l.String())
+		l.pulls = d.chance(.4)
 	}
-	return h
+	if l.pulls {
+		h := weir.PullHandler{Pull: l.pull, Idle: idle, Position: position}
+		return func() error { return consumer.RunPull(l.ctx, h) }
+	}
+	h := weir.ShardHandlers{Open: l.open, Idle: idle, Position: position}
+	return func() error { return consumer.RunShards(l.ctx, h) }
 }
 
 func (l *life) askSink(ctx context.Context, c *call) (weir.Position, error) {
@@ -214,7 +212,7 @@ type openHandler struct{ l *life }
 func (h openHandler) Handle(ctx context.Context, b *weir.Batch) error { return h.l.handle(ctx, b) }
 func (openHandler) Close(context.Context, event.EndReason)            {}
 
-func (l *life) pull(ctx context.Context, s *weir.Shard) error {
+func (l *life) pull(ctx context.Context, s *weir.Puller) error {
 	for b, err := range s.Batches() {
 		if err != nil {
 			return err

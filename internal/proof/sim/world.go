@@ -65,7 +65,7 @@ type world struct {
 	crosses  *crossing // nil if only the profile decides the features
 
 	odds    map[oddsKey][]odds // cached odds of calls
-	reading weir.Reading
+	reading weir.FanOutMode
 	reuses  bool // value of Options.ReuseBuffers
 	starts  weir.Position
 	beats   int // number of heartbeats sent
@@ -181,7 +181,7 @@ func newWorld(all *shared, seed uint64, i int, p Profile) {
 	all.apps = append(all.apps, w)
 	w.makeCrossing(seed)
 	if pushed := roll(w.seed, "pushed"); pushed.chance(w.profile.Pushed) {
-		w.reading = weir.ByFanOut
+		w.reading = weir.FanOutRegister
 	}
 	if reuses := roll(w.seed, "reuses"); reuses.chance(w.profile.Reuses) {
 		w.reuses = true

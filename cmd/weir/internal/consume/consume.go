@@ -31,7 +31,7 @@ type options struct {
 	from     string
 	worker   string
 	exec     string
-	fanOut   fanout.Flag
+	fanOut   fanout.Flags
 	newTable bool
 	new      stream.Mode // mode of streams that the command creates
 	verbose  bool
@@ -56,7 +56,7 @@ func Command(t cli.Terminal) *cobra.Command {
 		Short:   "Handle the records of a stream, together with other workers",
 		Long:    about,
 		Example: examples,
-		Args:    o.fanOut.Args,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, from, err := o.check(cmd)
 			if err != nil {

@@ -110,7 +110,7 @@ func (o *options) intoBucket(ctx context.Context, t cli.Terminal, lines s3sink.L
 	if err := peers.Persist(ctx, o.aws.Wait, o.aws.Objects, func() error { return sink.Check(ctx) }); err != nil {
 		return destination{}, fmt.Errorf("bucket %s: %w", o.to.bucket, err)
 	}
-	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, sink.Handlers()) }, func() error { return nil }}, nil
+	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, sink.PullHandler()) }, func() error { return nil }}, nil
 }
 
 // appending is a handler that appends the records of all shards to one file.

@@ -18,8 +18,8 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	server.CreateStream("s", 2)
 	text, lines := clitest.Numbered(40)
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	for app, flag := range map[string]string{"plain": "--fan-out", "named": "--fan-out=pushed"} {
-		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app="+app, "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--verbose")
+	for app, flag := range map[string]string{"plain": "--fan-out=register", "named": "--fan-out=register --fan-out-name=pushed"} {
+		c := clitest.Start(t, "", append([]string{"consume", endpoint, "--stream=s", "--app=" + app, "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db"), "--verbose"}, strings.Fields(flag)...)...)
 		c.Out.Await(t, "everything by fan-out", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
 		clitest.CheckOrder(t, c.Out.Lines(), lines)
 		if code := c.Interrupt(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), "fan-out consumer registered") {
@@ -74,27 +74,27 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 }
 
 // A consumer given by its ARN is used and never removed. The application's own consumer is removed
-// by the last worker, if the flag asks for it.
+// by the last worker, with the mode "temporary".
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	given := server.RegisterConsumer("s", "theirs")
 	server.Put("s", "k", []byte("hello"))
-	for flag, stays := range map[string]string{"--fan-out=" + given: "theirs", "--fan-out": "theirs"} {
-		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--remove-fan-out")
+	for flag, stays := range map[string]string{"--fan-out=temporary --fan-out-arn=" + given: "theirs", "--fan-out=temporary": "theirs", "--fan-out=existing --fan-out-name=theirs": "theirs"} {
+		c := clitest.Start(t, "", append([]string{"consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")}, strings.Fields(flag)...)...)
 		c.Out.Await(t, "the record", func(s string) bool { return s == "hello\n" })
 		if code := c.Interrupt(t); code != cli.ExitDone {
 			t.Errorf("%s: exit code %d, %s", flag, code, c.Err)
 		}
-		if removed := strings.Contains(c.Err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out") {
+		if removed := strings.Contains(c.Err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out=temporary") {
 			t.Errorf("%s: it says %s", flag, c.Err)
 		}
 		if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json"); strings.Count(said, `"name"`) != 1 || !strings.Contains(said, `"`+stays+`"`) {
 			t.Errorf("%s: registered are %s", flag, said)
 		}
 	}
-	if said := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out="+given); said != "hello\n" {
+	if said := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out=existing", "--fan-out-arn="+given); said != "hello\n" {
 		t.Errorf("tail says %q", said)
 	}
 	if n := server.Requests("GetRecords"); n > 0 {
@@ -102,31 +102,20 @@ func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	}
 }
 
-// weir tail accepts the name after a space, but here it needs an equals sign. A name after a space
-// must cause a clear error.
-func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
+func TestFanOutFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--fan-out pushed": "--fan-out=pushed", "pushed --fan-out": "--fan-out=pushed", "--fan-out=pushed other": `"other"`, "other": `"other"`,
+		"--fan-out=pushed":                            "not a mode of fan-out: use existing, register, temporary or off",
+		"--fan-out":                                   "needs an argument",
+		"--fan-out=register --fan-out-name=a/b":       "not the name of a consumer",
+		"--fan-out-name=me":                           "--fan-out-name is set although --fan-out is off",
+		"--fan-out=off --fan-out-name=me":             "--fan-out-name is set although --fan-out is off",
+		"--fan-out-arn=arn:aws:kinesis:us-east-1:1:s": "--fan-out-arn is set although --fan-out is off",
 	} {
-		c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:"}, strings.Fields(args)...)...)
-		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), want) {
-			t.Errorf("%s: code %d, %s", args, code, c.Err.String())
+		_, said := clitest.MustExit(t, cli.ExitUsage, append([]string{
+			"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--region=us-east-1",
+		}, strings.Fields(args)...)...)
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: %s", args, said)
 		}
-	}
-	if help := clitest.MustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
-		t.Errorf("the help says\n%s", help)
-	}
-}
-
-func TestFanOutFlag(t *testing.T) {
-	var f fanout.Flag
-	for _, bad := range []string{"", "a b", "ä", strings.Repeat("x", 129)} {
-		if f.Set(bad) == nil || f.On {
-			t.Errorf("%.20q is taken for a name", bad)
-		}
-	}
-	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
-	if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), "not the name of a consumer") {
-		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }

@@ -75,6 +75,6 @@ const examples = `  weir consume --stream flights --app billing --store sqlite:b
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
-  weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
+  weir consume --stream flights --app billing --store sqlite:billing.db --fan-out register
   weir consume --stream flights --app big --store sqlite:big.db --filter '{"data":{"amount":[{"numeric":[">",100]}]}}'
   weir consume --stream flights --app look --store memory: --from 15m`

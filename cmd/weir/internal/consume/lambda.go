@@ -333,9 +333,9 @@ func (o *options) byFunction(
 	if o.lambda.window == 0 {
 		return handledBy(h), nil
 	}
-	shards, err := h.Windows(time.Duration(o.lambda.window) * time.Second)
+	windows, err := h.Windows(time.Duration(o.lambda.window) * time.Second)
 	to := handledBy(h)
-	to.run = func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }
+	to.run = func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, windows) }
 	return to, err
 }
 

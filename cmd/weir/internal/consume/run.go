@@ -60,7 +60,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	if o.log == cli.LogJSON {
 		cli.SpeakThrough(t, log, o.app, o.worker)
 	}
-	o.aws.HTTP2, o.aws.Reads = o.fanOut.On, true
+	o.aws.HTTP2, o.aws.Reads = o.fanOut.On(), true
 	client, err := o.aws.Kinesis(ctx, t)
 	if err != nil {
 		return err

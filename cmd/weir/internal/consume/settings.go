@@ -17,7 +17,7 @@ import (
 func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
-	options.Reading, options.FanOutName, options.FanOutARNs = o.fanOut.Reading(), o.fanOut.Name, o.fanOut.ARNs
+	options.FanOut = o.fanOut.FanOut
 	// Without a bucket and without parallel keys, the handlers copy the parts of records that they
 	// keep. The worker can then reuse its buffers.
 	options.ReuseBuffers = o.to.bucket == "" && options.Concurrency.Keys < 2

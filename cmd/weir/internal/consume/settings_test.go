@@ -30,13 +30,13 @@ func register(o *options) *cobra.Command {
 // Each option of the library has a flag with the option's name, except for those listed below. The
 // value of the flag must reach the option.
 func TestEveryOptionIsAFlag(t *testing.T) {
-	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
+	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "FanOut": "fan-out", "GiveUp": "dead", "Filter": "filter"}
 	none := map[string]string{
 		"DiscoverStreams": "--stream may be repeated", "OnEvent": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
 	}
 	values := map[string]string{
 		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
-		"Transport": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
+		"Transport": "sdk", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	all := reflect.TypeFor[weir.Options]()
 	consume := Command(cli.Terminal{})

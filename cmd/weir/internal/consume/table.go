@@ -70,11 +70,14 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"15m\tthe last quarter of an hour",
 			},
 		},
+		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +
+			"(default: host and process)"},
 		{
-			name: "worker", to: &o.worker,
-			text: "name of this worker in logs and listings (default: host and process)",
+			name: "fan-out",
+			to: func(cmd *cobra.Command) {
+				o.fanOut.Register(cmd, "default: the name of the application")
+			},
 		},
-		{name: "fan-out", to: o.fanOut.Register},
 		{
 			name: "filter",
 			to: func(cmd *cobra.Command) {
@@ -447,11 +450,6 @@ func (o *options) table(cmd *cobra.Command) []row {
 			name: "no-history", to: &s.NoHistory,
 			text: "do not store the history of this worker's shards, which \"weir dashboard\" " +
 				"shows for 3 hours (one write per minute)",
-		},
-		{
-			name: "remove-fan-out", to: &s.RemoveFanOut,
-			text: "deregister the consumer of --fan-out when the last worker stops, so that it " +
-				"costs nothing while no worker runs; a consumer given by its ARN stays",
 		},
 
 		{

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/lease"
@@ -44,7 +46,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 		Example: `  weir demo                  watch it
   weir demo --plain          read it, line by line
   weir demo -o json          only the verdict, as one JSON object on standard output
-  weir demo --fan-out        the same, read by enhanced fan-out
+  weir demo --fan-out register  the same, read by enhanced fan-out
   weir demo --kill other     kill a worker that does not lead`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
@@ -59,8 +61,8 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	set.IntVar(&f.o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
 	set.DurationVar(&f.o.Duration, "duration", 40*time.Second,
 		"how long the flights take, 10s to 10m")
-	set.BoolVar(&f.o.FanOut, "fan-out", false,
-		"push the flights to the workers by fan-out, instead of polling")
+	(*fanout.Mode)(&f.o.FanOut).Register(cmd, "push the flights to the workers by fan-out: `MODE` is "+
+		"register or temporary (default off, which is polling)")
 	set.BoolVar(&f.o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
 	cli.MustComplete(cmd, "kill", "leader", "other")
 	return cmd
@@ -139,6 +141,9 @@ func checkDemo(o Options, victim string) error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if victim != "leader" && victim != "other" {
 		bad("--kill %q: want leader or other", victim)
+	}
+	if o.FanOut == weir.FanOutExisting {
+		bad("--fan-out existing: the stream of the demo has no consumer, so use register or temporary")
 	}
 	if o.Flights < 1000 || o.Flights > 20000 {
 		bad("--flights %d: want 1000 to 20000", o.Flights)

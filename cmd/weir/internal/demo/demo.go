@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
@@ -28,13 +29,13 @@ import (
 
 // Options configures the demo. All fields except FanOut, Keep and the last three are required.
 type Options struct {
-	Flights  int           // number of records to put, at most 20,000
-	Shards   int           // shards of the stream at the start, at least 3
-	Workers  int           // workers at the start, at least 3; one more joins later
-	Duration time.Duration // time for putting all flights, if nothing delays the script
-	Leader   bool          // kill the leader; otherwise another worker
-	FanOut   bool          // the workers read by fan-out, not by polling
-	Keep     bool          // keep the directory with the journals
+	Flights  int             // number of records to put, at most 20,000
+	Shards   int             // shards of the stream at the start, at least 3
+	Workers  int             // workers at the start, at least 3; one more joins later
+	Duration time.Duration   // time for putting all flights, if nothing delays the script
+	Leader   bool            // kill the leader; otherwise another worker
+	FanOut   weir.FanOutMode // how the workers read
+	Keep     bool            // keep the directory with the journals
 
 	// Command is the command line of a worker process. The demo appends an argument: a Worker as
 	// JSON.

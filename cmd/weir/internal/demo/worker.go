@@ -32,7 +32,7 @@ type Worker struct {
 	Dir      string        // contains the SQLite file and the journals
 	Beat     time.Duration // see weir.Options; 0 means the default
 	Failover time.Duration
-	FanOut   bool // read by fan-out
+	FanOut   weir.FanOutMode
 	Keep     bool // do not remove Dir if the parent dies
 }
 
@@ -83,12 +83,8 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 		HTTPClient:   awshttp.NewBuildableClient(),
 		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
 	})
-	reading := weir.ByPolling
-	if w.FanOut {
-		reading = weir.ByFanOut
-	}
 	consumer, err := weir.New(client, store, weir.Options{
-		App: app, Streams: []string{stream}, Worker: w.Name, Reading: reading,
+		App: app, Streams: []string{stream}, Worker: w.Name, FanOut: weir.FanOut{Mode: w.FanOut},
 		Timing: weir.Timing{HeartbeatInterval: w.Beat, FailoverAfter: w.Failover},
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})

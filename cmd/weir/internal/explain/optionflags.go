@@ -10,8 +10,8 @@ import (
 // flag maps to "".
 var otherNames = map[string]string{
 	"Streams": "stream", "DiscoverStreams": "", "Start": "from", "Shards": "shard",
-	"Reading": "fan-out", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out",
-	"FanOutConsumer": "", "OnEvent": "", "Logger": "", "ReuseBuffers": "",
+	"Mode": "fan-out", "Name": "fan-out-name", "ARNs": "fan-out-arn",
+	"OnEvent": "", "Logger": "", "ReuseBuffers": "",
 	"Keys": "parallel", "Calls": "", "Span": "", "SpanBytes": "", "SpanAge": "",
 	"By": "filter", "NotJSON": "filter-not-json",
 	"GiveUp": "dead", "To": "dead", "PerMinute": "dead-per-minute",
@@ -29,7 +29,10 @@ func OptionFlag(option string) string {
 }
 
 var optionForm = regexp.MustCompile(
-	`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
+	`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.|FanOut\.)?([A-Za-z]+)`)
+
+// fanOutMode matches a constant of weir.FanOutMode. The flag has the same word in lower case.
+var fanOutMode = regexp.MustCompile(`\bFanOut(Off|Existing|Register|Temporary)\b`)
 
 // clientsRegion matches package weir's advice about the region of the client, which is meant for Go
 // programs.
@@ -38,6 +41,9 @@ var clientsRegion = regexp.MustCompile(
 
 // TextInFlags replaces the names of options in a text by flags.
 func TextInFlags(text string) string {
+	text = fanOutMode.ReplaceAllStringFunc(text, func(found string) string {
+		return strings.ToLower(strings.TrimPrefix(found, "FanOut"))
+	})
 	return optionForm.ReplaceAllStringFunc(text, func(found string) string {
 		if flag := OptionFlag(found[strings.LastIndex(found, ".")+1:]); flag != "" {
 			return "--" + flag

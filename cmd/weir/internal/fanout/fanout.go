@@ -1,4 +1,4 @@
-// Package fanout implements the command "weir fanout" and the flag --fan-out.
+// Package fanout implements the command "weir fanout" and the flags of fan-out of other commands.
 package fanout
 
 import (
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,53 +20,77 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// Flag is the value of the flag --fan-out[=NAME|ARN].
-type Flag struct {
-	On   bool
-	Name string   // name of the consumer; "" for the application's own
-	ARNs []string // ARNs of consumers that were registered elsewhere
+// Flags are the values of the flags --fan-out, --fan-out-name and --fan-out-arn. Every command that
+// reads by fan-out has the same flags, with the names of the fields of weir.FanOut.
+type Flags struct{ weir.FanOut }
+
+// On reports whether the flags ask for fan-out.
+func (f *Flags) On() bool { return f.Mode != weir.FanOutOff }
+
+// Register adds the flags to a command. unnamed says which consumer is used without a name.
+func (f *Flags) Register(cmd *cobra.Command, unnamed string) {
+	(*Mode)(&f.Mode).Register(cmd, "read by enhanced fan-out, with a registered consumer. `MODE` is "+
+		"existing (never registers a consumer), register (registers a missing consumer), "+
+		"temporary (registers a missing consumer, and deregisters it at the end) or off; "+
+		"\"weir fanout\" describes the cost (default off)")
+	cmd.Flags().Var((*name)(&f.Name), "fan-out-name", "`NAME` of the consumer of --fan-out ("+unnamed+")")
+	cmd.Flags().StringArrayVar(&f.ARNs, "fan-out-arn", nil,
+		"`ARN` of a registered consumer, which stays registered; once for each stream")
 }
 
-// defaultName is the value of the flag if the user gives --fan-out without a value. No consumer can
-// have this name.
-const defaultName = "<NAME>"
+// Mode is the value of the flag --fan-out.
+type Mode weir.FanOutMode
 
-func (f *Flag) String() string { return strings.Join(append(f.ARNs, f.Name), " ") }
-func (f *Flag) Type() string   { return "name" }
+// modes are the values of the flag, with what the completion says about them.
+var modes = map[weir.FanOutMode]string{
+	weir.FanOutOff:       "poll (the default)",
+	weir.FanOutExisting:  "use a registered consumer",
+	weir.FanOutRegister:  "register a missing consumer",
+	weir.FanOutTemporary: "register a missing consumer, and deregister it at the end",
+}
 
-func (f *Flag) Set(s string) error {
-	switch {
-	case s == defaultName:
-		f.On, f.Name = true, ""
-	case strings.HasPrefix(s, "arn:"):
-		f.On, f.ARNs = true, append(f.ARNs, s) // package weir checks the ARN
-	case awsconf.NameForm.MatchString(s):
-		f.On, f.Name = true, s
-	default:
+// Register adds the flag --fan-out to a command.
+func (m *Mode) Register(cmd *cobra.Command, usage string) {
+	cmd.Flags().Var(m, "fan-out", usage)
+	var words []string
+	for mode, about := range modes {
+		words = append(words, mode.String()+"\t"+about)
+	}
+	slices.Sort(words)
+	cli.MustComplete(cmd, "fan-out", words...)
+}
+
+func (m *Mode) String() string { return weir.FanOutMode(*m).String() }
+
+// Type returns the word for a value in the help.
+func (m *Mode) Type() string { return "mode" }
+
+// Set parses a value of the flag.
+func (m *Mode) Set(s string) error {
+	for mode := range modes {
+		if mode.String() == s {
+			*m = Mode(mode)
+			return nil
+		}
+	}
+	return fmt.Errorf("%.140q is not a mode of fan-out: use existing, register, temporary or off", s)
+}
+
+// name is the value of the flag --fan-out-name.
+type name string
+
+func (n *name) String() string { return string(*n) }
+
+// Type returns the word for a value in the help.
+func (n *name) Type() string { return "name" }
+
+// Set checks a value of the flag.
+func (n *name) Set(s string) error {
+	if !awsconf.NameForm.MatchString(s) {
 		return fmt.Errorf("%.140q is not the name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
 	}
+	*n = name(s)
 	return nil
-}
-
-func (f *Flag) Register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "fan-out", "read by enhanced fan-out``: with the registered consumer NAME, with an existing consumer by its ARN (once per stream), or with a consumer named like the application; \"weir fanout\" describes the cost")
-	cmd.Flags().Lookup("fan-out").NoOptDefVal = defaultName
-}
-
-// Args returns an error if the command line has arguments. If the argument may be the name of a
-// consumer, the error explains that the flag needs an equals sign.
-func (f *Flag) Args(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && f.On && f.Name == "" {
-		return cli.Usagef("%s takes no argument %q: if it is the name of the consumer, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
-	}
-	return cli.NoArgs(cmd, args)
-}
-
-func (f *Flag) Reading() weir.Reading {
-	if f.On {
-		return weir.ByFanOut
-	}
-	return weir.ByPolling
 }
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -75,11 +100,12 @@ func Command(t cli.Terminal) *cobra.Command {
 		Long: `Lists and removes the consumers of a stream that are registered for enhanced
 fan-out.
 
-A worker that reads by fan-out registers a consumer with the name of its
-application, unless another name is set. The other workers and later starts use
-the same consumer, so it stays registered. With --remove-fan-out the last worker
-that stops removes it. AWS bills each consumer for every shard and hour until it
-is removed.`,
+With --fan-out register, a worker registers a consumer with the name of its
+application, or with that of --fan-out-name. The other workers and later starts
+use the same consumer, so it stays registered. With --fan-out temporary, the last
+worker that stops removes it. With --fan-out existing, a worker uses a consumer
+that you have registered. AWS bills each consumer for every shard and hour until
+it is removed.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

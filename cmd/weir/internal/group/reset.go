@@ -81,7 +81,7 @@ For one shard, its descendants move too, because their records are newer: to the
 same place, or, with a sequence number, to their beginning. With "latest" only
 the one shard moves.
 
-Handlers that get their start position from a sink (ShardHandlers.Position)
+Handlers that get their start position from a sink (ShardHandlers.Position or PullHandler.Position)
 follow the sink and not the checkpoint. Reset the sink as well.
 
 The command refuses while workers run, unless --while-running takes the leases

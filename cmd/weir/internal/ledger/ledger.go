@@ -28,7 +28,7 @@ func book(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 	for _, r := range b.Records {
 		var order struct{ ID string }
 		if err := json.Unmarshal(r.Data, &order); err != nil {
-			return weir.FailedAt(r, weir.Reject(err))
+			return weir.RejectAt(r, err)
 		}
 		_, err := tx.ExecContext(ctx,
 			`insert into bookings (id, customer) values ($1, $2)`, order.ID, r.PartitionKey)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/shard"
@@ -31,12 +31,10 @@ type tailOptions struct {
 	shards    []string
 	limit     int64
 	untilTip  bool
-	fanOut    string
+	fanOut    fanout.Flags
 	share     float64
 	filter    records.FilterFlags
 	transport weir.Transport
-	register  bool
-	keep      bool
 }
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -50,11 +48,11 @@ no work: use "weir consume" to read a stream with several workers that continue
 where they stopped.
 
 Reads count against the throughput that all readers of the stream share. With
---fan-out NAME, records are instead pushed by the registered consumer of that
-name, which must have no other reader. --register registers the consumer if it
-does not exist and removes it when weir tail ends. --register --keep leaves it.
-AWS bills a consumer by the shard and hour while it is registered: "weir fanout"
-lists and removes consumers.
+--fan-out, records are instead pushed to the registered consumer --fan-out-name,
+which must have no other reader. With the mode "temporary", weir tail registers
+the consumer if it does not exist, and then removes it at the end. With the mode
+"register", the consumer stays. AWS bills a consumer by the shard and hour while
+it is registered: "weir fanout" lists and removes consumers.
 
 ` + records.AboutFilters + ` --limit counts printed records.
 
@@ -64,7 +62,7 @@ lists and removes consumers.
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
   weir tail --stream flights -o json | jq .key
   weir tail --stream flights --filter '{"data":{"carrier":["LX",{"prefix":"U"}]}}'
-  weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
+  weir tail --stream flights --fan-out temporary --fan-out-name me`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Require(cmd, "stream"); err != nil {
@@ -75,9 +73,6 @@ lists and removes consumers.
 				if o.untilTip {
 					o.from = "oldest" // from the tip to the tip there is nothing to read
 				}
-			}
-			if err := o.checkFanOut(); err != nil {
-				return err
 			}
 			if o.limit < 0 {
 				return cli.Usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
@@ -105,12 +100,10 @@ lists and removes consumers.
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+records.ShardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after this number of records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when all records in the stream have been printed")
-	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "read by fan-out with the registered consumer `NAME` or ARN")
-	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it does not exist, and remove it at the end")
+	o.fanOut.Register(cmd, "required unless --fan-out-arn is given")
 	o.filter.Register(cmd, "nothing more is printed")
 	records.RegisterReadShare(cmd, &o.share)
 	records.RegisterTransport(cmd, &o.transport)
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave the consumer registered, which AWS bills")
 	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
 	o.out.Register(cmd, "text prints the data, json an object about each record")
 	o.aws.Register(cmd, false)
@@ -135,42 +128,16 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 	return p, nil
 }
 
-func (o *tailOptions) checkFanOut() error {
-	switch {
-	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
-		return cli.Usagef("--register needs the name of a consumer: a consumer with an ARN is registered already")
-	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !awsconf.NameForm.MatchString(o.fanOut):
-		return cli.Usagef("--fan-out %.140q is not the name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
-	case o.register && o.fanOut == "":
-		return cli.Usagef("--register applies only to --fan-out: add it with the name of the consumer")
-	case o.keep && !o.register:
-		return cli.Usagef("--keep applies only to a consumer that this command registers: add --register")
-	}
-	return nil
-}
-
 // reader returns the reader of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, Transport: o.transport, Logger: slog.New(cli.LogText.Handler(t.Err)),
-	}
-	switch {
-	case strings.HasPrefix(o.fanOut, "arn:"):
-		opts.Reading, opts.FanOutARN = weir.ByFanOut, o.fanOut
-	case o.fanOut != "":
-		opts.Reading, opts.FanOutName = weir.ByFanOut, o.fanOut
-	}
-	switch {
-	case o.keep:
-		opts.FanOutConsumer = weir.KeptConsumer
-	case o.register:
-		opts.FanOutConsumer = weir.TemporaryConsumer
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, FanOut: o.fanOut.FanOut, Transport: o.transport, Logger: slog.New(cli.LogText.Handler(t.Err)),
 	}
 	return weir.NewReader(client, opts)
 }
 
 func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Position, by *filter.Filter) error {
-	o.aws.HTTP2, o.aws.Reads = o.fanOut != "", true
+	o.aws.HTTP2, o.aws.Reads = o.fanOut.On(), true
 	client, err := o.aws.Kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -188,8 +155,8 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 		if ctx.Err() != nil {
 			return nil // the user ended it
 		}
-		if errors.Is(err, weir.ErrNoConsumer) && !strings.HasPrefix(o.fanOut, "arn:") {
-			return fmt.Errorf("stream %s has no consumer %s: --register registers it", o.stream, o.fanOut)
+		if errors.Is(err, weir.ErrNoConsumer) && o.fanOut.Name != "" {
+			return fmt.Errorf("stream %s has no consumer %s: --fan-out temporary registers it until weir tail ends", o.stream, o.fanOut.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", o.stream, err)

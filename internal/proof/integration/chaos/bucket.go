@@ -34,7 +34,7 @@ func (w worker) write(ctx context.Context, c *weir.Consumer) error {
 	if err != nil {
 		return err
 	}
-	return c.RunShards(ctx, sink.Handlers())
+	return c.RunPull(ctx, sink.PullHandler())
 }
 
 // bucket is the object server, with the data that has been read from it.

@@ -12,7 +12,7 @@ import (
 // slot is a worker with its connections. It stays the same when a new process runs the worker.
 type slot struct {
 	name    string
-	reading weir.Reading
+	reading weir.FanOutMode
 	n       int // number of processes so far
 	life    *life
 	// Proxies; store is nil for a file, and bucket is nil if there is no bucket.

@@ -15,7 +15,7 @@ func TestWhoSubscribes(t *testing.T) {
 		{byBoth, "[fan-out polling fan-out]"},
 	} {
 		s := &stage{}
-		var all []weir.Reading
+		var all []weir.FanOutMode
 		for n := range 3 {
 			w := &slot{reading: readingOf(c.wish, n+1), life: &life{name: fmt.Sprint("w", n+1)}}
 			all, s.slots = append(all, w.reading), append(s.slots, w)
@@ -24,7 +24,7 @@ func TestWhoSubscribes(t *testing.T) {
 			t.Errorf("%s: %s", c.wish, got)
 		}
 		for n, w := range s.slots {
-			if got, want := s.pushed([]string{w.life.name}), w.reading == weir.ByFanOut; got != want {
+			if got, want := s.pushed([]string{w.life.name}), w.reading == weir.FanOutRegister; got != want {
 				t.Errorf("%s: worker %d: fan-out is %t", c.wish, n+1, got)
 			}
 		}

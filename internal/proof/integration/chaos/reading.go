@@ -20,24 +20,24 @@ const (
 	byPolling = "polling"
 	byFanOut  = "fanout"
 	// byBoth means that every other worker subscribes. When a shard moves, the way of reading it
-	// may change, as during a rollout of Options.Reading.
+	// may change, as during a rollout of Options.FanOut.
 	byBoth = "both"
 )
 
 var readings = []string{byPolling, byFanOut, byBoth}
 
 // readingOf returns how the n-th worker reads, counted from 1.
-func readingOf(wish string, n int) weir.Reading {
+func readingOf(wish string, n int) weir.FanOutMode {
 	if wish == byFanOut || wish == byBoth && n%2 == 1 {
-		return weir.ByFanOut
+		return weir.FanOutRegister
 	}
-	return weir.ByPolling
+	return weir.FanOutOff
 }
 
 // pushed reports whether at least one of the processes reads by fan-out. nil means all processes.
 func (s *stage) pushed(lives []string) bool {
 	return slices.ContainsFunc(s.slots, func(w *slot) bool {
-		return w.reading == weir.ByFanOut && (lives == nil || slices.Contains(lives, w.life.name))
+		return w.reading == weir.FanOutRegister && (lives == nil || slices.Contains(lives, w.life.name))
 	})
 }
 

@@ -41,7 +41,7 @@ const (
 // worker is the configuration of a worker process.
 type worker struct {
 	Life, Kinesis, CA, Kind, Place, Journal string
-	Reading                                 weir.Reading
+	Reading                                 weir.FanOutMode
 	Beat, Failover                          time.Duration
 	Sink, Bucket                            string
 	Failing                                 bool
@@ -71,7 +71,7 @@ func (w worker) run() error {
 		return err
 	}
 	o := weir.Options{
-		App: app, Streams: []string{stream}, Worker: w.Life, Reading: w.Reading, Polling: weir.Polling{IdleInterval: idle}, Timing: weir.Timing{HeartbeatInterval: w.Beat, FailoverAfter: w.Failover},
+		App: app, Streams: []string{stream}, Worker: w.Life, FanOut: weir.FanOut{Mode: w.Reading}, Polling: weir.Polling{IdleInterval: idle}, Timing: weir.Timing{HeartbeatInterval: w.Beat, FailoverAfter: w.Failover},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	j := &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}}

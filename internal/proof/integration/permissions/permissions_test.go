@@ -200,19 +200,25 @@ var played = []struct {
 		}
 	}},
 	{"worker with fan-out, besides", "worker, leading or not", func(s *stage) {
-		s.until("consume --stream orders --app pushed --fan-out", 60, nil)
+		s.kinesis.RegisterConsumer("orders", "theirs")
+		s.until("consume --stream orders --app given --fan-out existing --fan-out-name theirs", 60, nil)
 	}},
-	{"worker that removes its consumer (`--remove-fan-out`), besides", "worker with fan-out, besides", func(s *stage) {
-		s.until("consume --stream orders --app removed --fan-out --remove-fan-out", 60, nil)
+	{"worker that registers its consumer (`--fan-out register`), besides", "worker with fan-out, besides", func(s *stage) {
+		s.until("consume --stream orders --app pushed --fan-out register", 60, nil)
+	}},
+	{"worker that removes it at the end (`--fan-out temporary`), besides", "worker that registers its consumer (`--fan-out register`), besides", func(s *stage) {
+		s.until("consume --stream orders --app removed --fan-out temporary", 60, nil)
 	}},
 	{"worker that makes its stream (`--create-stream`), besides", "worker, leading or not", func(s *stage) {
 		// The command ends by itself.
 		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "")
 	}},
 	{"reader (`weir tail`)", "", func(s *stage) { s.ok("tail --stream orders --until-tip", "") }},
-	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) { s.until("tail --stream orders --from oldest --fan-out pushed", 60, nil) }},
-	{"reader that registers (`--register`), besides", "reader with fan-out, besides", func(s *stage) {
-		s.until("tail --stream orders --from oldest --fan-out me --register", 60, nil)
+	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) {
+		s.until("tail --stream orders --from oldest --fan-out existing --fan-out-name pushed", 60, nil)
+	}},
+	{"reader that registers (`--fan-out temporary`), besides", "reader with fan-out, besides", func(s *stage) {
+		s.until("tail --stream orders --from oldest --fan-out temporary --fan-out-name me", 60, nil)
 	}},
 	{"operator who looks (`group list`, `describe`, `lag`, `plan`, `export`, `doctor`, `fanout list`)", "", func(s *stage) {
 		for _, c := range []string{"group list", "group describe --app billing", "group lag --app billing", "group plan --app billing --watch 0", "group export --app billing -",
@@ -281,7 +287,7 @@ func TestThePoliciesAreWhatIsAskedFor(t *testing.T) {
 	if len(seen.indexes) > 0 {
 		t.Errorf("calls name the indexes %q: they have ARNs of their own", seen.indexes)
 	}
-	policies(t, allowed["worker with fan-out, besides"], allowed["worker, leading or not"])
+	policies(t, allowed["worker that registers its consumer (`--fan-out register`), besides"], allowed["worker, leading or not"])
 }
 
 // compare compares the requested actions with a row of the table. All actions of the row must have

@@ -70,7 +70,7 @@ func writer(args []string) int {
 	if err != nil {
 		panic(err)
 	}
-	if err := c.RunShards(ctx, sink.Handlers()); err != nil {
+	if err := c.RunPull(ctx, sink.PullHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

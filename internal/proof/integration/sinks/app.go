@@ -288,7 +288,7 @@ func givenUp(t *testing.T, p Place) {
 			reject := func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 				for i, r := range b.Records {
 					if string(r.Data) == "bad" {
-						return weir.FailedAt(r, weir.Reject(errOops))
+						return weir.RejectAt(r, errOops)
 					}
 					one := *b
 					one.Records = b.Records[i : i+1]

@@ -99,7 +99,7 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 		}
 		return err
 	}
-	handlers, err := window.Handlers(c)
+	handler, err := window.PullHandler(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- w.RunShards(ctx, handlers) }()
+		go func() { done <- w.RunPull(ctx, handler) }()
 		before, _ := written()
 		write(130)
 		if round == 1 {
