@@ -42,7 +42,7 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 		return "", nil, refuse(http.StatusConflict, "Another user is retrying dead letters now. Try again when that has ended.")
 	}
 	defer h.retrying.Unlock()
-	items, _, err := h.letters(ctx, a.App, deadletter.Filter{IDs: a.Letters}, len(a.Letters))
+	items, _, err := h.letters(ctx, a.App, deadletter.Selection{IDs: a.Letters}, len(a.Letters))
 	if err != nil {
 		return "", nil, refuse(http.StatusBadGateway, "%v, so nothing was changed.", err)
 	}

@@ -47,7 +47,7 @@ var ErrChanged = errors.New("weir: another process has changed the letter")
 
 // Filter selects dead letters. The zero Filter selects all of them. If several fields are set, all
 // of them must match.
-type Filter struct {
+type Selection struct {
 	IDs          []string // IDs of dead letters or of their records; nil selects all
 	App          string   // the application that wrote the dead letter
 	Stream       string
@@ -60,7 +60,7 @@ type Filter struct {
 }
 
 // Matches reports whether the filter selects a dead letter.
-func (f *Filter) Matches(i *Item) bool {
+func (f *Selection) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),
 		f.App != "" && f.App != i.App,

@@ -217,7 +217,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 func TestFollowCountsLikeTheLeader(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var f Follow
-	l := Leader{Session: "a", Term: 1, Heartbeats: 5}
+	l := Leader{Session: "a", Epoch: 1, Heartbeats: 5}
 	f.See(Orders{Leader: l}, watchTimes, now, now)
 	for i := 1; i <= 5; i++ {
 		now = now.Add(time.Second)

@@ -336,9 +336,9 @@ func (a *application) session(id string) *lease.Worker {
 // leads returns the leader, or none if its session has ended.
 func (a *application) leads() lease.Leader {
 	if w := a.session(a.Leader); w != nil && !w.Ended {
-		return lease.Leader{Session: a.Leader, Term: a.Term, Heartbeats: w.Heartbeats}
+		return lease.Leader{Session: a.Leader, Epoch: a.Term, Heartbeats: w.Heartbeats}
 	}
-	return lease.Leader{Term: a.Term}
+	return lease.Leader{Epoch: a.Term}
 }
 
 func TestContract(t *testing.T) {

@@ -366,7 +366,7 @@ var leaveCases = []testCase{
 		e.start("b")
 		e.leave("a")
 		leader := e.view().Leader
-		equal(e, "leader", leader, lease.Leader{Term: 2}) // as if the leader had resigned
+		equal(e, "leader", leader, lease.Leader{Epoch: 2}) // as if the leader had resigned
 		equal(e, "stale candidate", e.lead("b", 1), false)
 		equal(e, "candidate", e.lead("b", 2), true)
 		equal(e, "leader", e.beat("b").Leader.Session, "b")
@@ -380,7 +380,7 @@ var leaveCases = []testCase{
 		e.leave("a", r...)
 		e.unchanged(func() { e.leave("a", r...) })
 		e.must(assign("1", 3, "b"))
-		e.lead("b", e.view().Leader.Term)
+		e.lead("b", e.view().Leader.Epoch)
 		e.unchanged(func() { e.leave("a", r...) })
 	}},
 	{"an unknown session may leave", func(e *env) {

@@ -87,12 +87,12 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "a"}, "b", "c")
 		o := e.report(lease.Report{Session: "b", Others: true})
 		w, _ := e.worker("a")
-		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
+		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Epoch: 1, Heartbeats: w.Heartbeats})
 		own := e.report(lease.Report{Session: "a", Others: true}).Leader
 		w, _ = e.worker("a")
-		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
+		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Epoch: 1, Heartbeats: w.Heartbeats})
 		e.end("a")
-		equal(e, "an ended leader", e.report(lease.Report{Session: "b", Others: true}).Leader, lease.Leader{Term: 1})
+		equal(e, "an ended leader", e.report(lease.Report{Session: "b", Others: true}).Leader, lease.Leader{Epoch: 1})
 	}}),
 	needs(lease.WatchHeartbeats, testCase{"sessions that have ended, left or never began are not among the others", func(e *env) {
 		e.start("a", "b", "c", "d")
@@ -138,15 +138,15 @@ var resignCases = []testCase{
 		e.must(create("1"), assign("1", 1, "a"))
 		e.lead("a", 0)
 		o := e.report(lease.Report{Session: "a", Resigns: 1})
-		equal(e, "in its own orders", o.Leader, lease.Leader{Term: 1})
+		equal(e, "in its own orders", o.Leader, lease.Leader{Epoch: 1})
 		e.held(o, k("1"))
-		equal(e, "in a view", e.view().Leader, lease.Leader{Term: 1})
-		equal(e, "in orders of others", e.beat("b").Leader, lease.Leader{Term: 1})
+		equal(e, "in a view", e.view().Leader, lease.Leader{Epoch: 1})
+		equal(e, "in orders of others", e.beat("b").Leader, lease.Leader{Epoch: 1})
 		equal(e, "an old candidate", e.lead("b", 0), false)
 		equal(e, "a candidate", e.lead("b", 1), true)
 		leader := e.beat("a").Leader
 		leader.Heartbeats = 0
-		equal(e, "who leads then", leader, lease.Leader{Session: "b", Term: 2})
+		equal(e, "who leads then", leader, lease.Leader{Session: "b", Epoch: 2})
 	}}),
 	needs(lease.ResignByHeartbeat, testCase{"only the leader resigns, and of its present term", func(e *env) {
 		e.start("a", "b")
@@ -165,12 +165,12 @@ var resignCases = []testCase{
 		e.lead("a", 0)
 		resigns := lease.Report{Session: "a", Resigns: 1, Others: true} // the first answer was lost
 		e.report(resigns)
-		equal(e, "again", e.report(resigns).Leader, lease.Leader{Term: 1})
+		equal(e, "again", e.report(resigns).Leader, lease.Leader{Epoch: 1})
 		e.lead("b", 1)
 		e.unchanged(func() { e.report(resigns) })
 		e.lead("a", 2)
 		e.unchanged(func() { e.report(resigns) })
-		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Term: 3})
+		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Epoch: 3})
 	}}),
 	needs(lease.ResignByHeartbeat, testCase{"a leader may resign with any other report", func(e *env) {
 		e.start("a", "b")
@@ -179,7 +179,7 @@ var resignCases = []testCase{
 		o := e.report(lease.Report{Session: "a", First: true, Others: true, Resigns: 1, Progress: []lease.Progress{
 			at("1", 2, seq(5)), {Key: k("2"), Epoch: 2, Release: true},
 		}})
-		equal(e, "leader", o.Leader, lease.Leader{Term: 1})
+		equal(e, "leader", o.Leader, lease.Leader{Epoch: 1})
 		e.held(o, k("1"))
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(5))

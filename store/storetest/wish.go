@@ -201,7 +201,7 @@ var wishCases = []testCase{
 		equal(e, "by the way", e.since(v.Revision).Paused, []string{"a/ b'%", "clicks", "orders"})
 		e.held(e.beat("a"), k("1"))
 		e.leave("a")
-		equal(e, "leads", e.lead("b", e.view().Leader.Term), true)
+		equal(e, "leads", e.lead("b", e.view().Leader.Epoch), true)
 		for range 2 {
 			e.must(suspend("orders", false), suspend("a/ b'%", false))
 			equal(e, "one again", paused(), []string{"clicks"})

@@ -57,7 +57,7 @@ several applications.`,
 type Flags struct {
 	Dead         string
 	AWS          awsconf.Flags
-	filter       deadletter.Filter
+	filter       deadletter.Selection
 	reason       string
 	states       []string
 	since, until string

@@ -34,7 +34,7 @@ func healthy(t testing.TB) *Facts {
 	rest := shard.HashRange{Start: shard.HashKey{Hi: 1 << 62}, End: lower.End}
 	view := func() lease.View {
 		return lease.View{
-			Leader:  lease.Leader{Session: "A", Term: 3, Heartbeats: 10},
+			Leader:  lease.Leader{Session: "A", Epoch: 3, Heartbeats: 10},
 			Workers: []lease.Worker{{Session: "A", Name: "ann", Heartbeats: 10, Weight: 1}, {Session: "B", Name: "bob", Heartbeats: 20, Weight: 1}},
 			Leases: []lease.Lease{
 				{Key: key("0"), Range: lower, Epoch: 4, Position: shard.End, Last: "A"},
@@ -213,12 +213,12 @@ func TestDiagnose(t *testing.T) {
 		"a worker that joined is none that is silent": {func(f *Facts) {
 			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
 		}, "", nil},
-		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
+		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Epoch: 4}, lease.Leader{Epoch: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
 		"a shard that was away and came back has had no time either": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.Second.Leases[1].Epoch = 4
 		}, "", nil},
-		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Term: 4} }, "", nil},
+		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Epoch: 4} }, "", nil},
 		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
 		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Heartbeats = 10 }, "warning leader-silent ann", []string{"ann"}},
 		"leases are not assigned":                          {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is without an owner, s/1"}},

@@ -139,7 +139,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	}
 	nameOf := func(session string) string { return cmp.Or(names[session], session) }
 	if s := v.Leader.Session; s != "" {
-		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Term}
+		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Epoch}
 	}
 	over, waiting := overIn(v), waitingIn(v)
 	silent := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 func exampleView(t *testing.T) lease.View {
 	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 	return lease.View{
-		Leader: lease.Leader{Session: "S1", Term: 7},
+		Leader: lease.Leader{Session: "S1", Epoch: 7},
 		Workers: []lease.Worker{
 			{Session: "S2", Name: "beta", Weight: 1}, {Session: "S1", Name: "alpha", Weight: 2, MaxLeases: 5},
 			{Session: "S3", Name: "gamma", Ended: true}, {Session: "S4", Name: "delta", Leaving: true}, {Session: "S5"},

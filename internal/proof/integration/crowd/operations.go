@@ -101,6 +101,6 @@ func state(t testing.TB, s lease.Store, app string) string {
 	for _, w := range v.Workers {
 		fmt.Fprintf(&b, "%s ended=%t\n", w.Session, w.Ended)
 	}
-	fmt.Fprintf(&b, "leader %q term %d\n", v.Leader.Session, v.Leader.Term)
+	fmt.Fprintf(&b, "leader %q term %d\n", v.Leader.Session, v.Leader.Epoch)
 	return b.String()
 }
