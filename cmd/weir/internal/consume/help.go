@@ -50,7 +50,7 @@ sets another server than AWS.
 ` + records.AboutFilters + `
 
 A batch at which the command or the function fails is handled again without end,
-unless --attempts or --max-age sets a limit. Then its records first go to --dead
+unless --max-attempts or --max-age sets a limit. Then its records first go to --dead
 as dead letters, unchanged, and only then does the progress pass them; "weir
 dead" shows them and handles them again. (Letters of --dead-format lambda are
 for programs that read the letters of Lambda's event source, and "weir dead"
@@ -81,7 +81,7 @@ const examples = `  weir consume --stream flights --app billing --store sqlite:b
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
-  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
+  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --max-attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw

@@ -31,11 +31,11 @@ process's number in front, as far as --lambda-output allows. A process gets the
 worker's environment without AWS credentials and ` + cli.StoreVariable + `;
 --pass-env adds single variables. The flags with the names of Lambda's
 parameters set weir's: --batch-size is --batch, --maximum-retry-attempts N is
---attempts N+1, --bisect-batch-on-function-error is --bisect,
+--max-attempts N+1, --bisect-batch-on-function-error is --bisect,
 --parallelization-factor is --parallel, --maximum-batching-window-in-seconds is
 --batch-wait, --starting-position is --from, --filter-criteria is --filter. Two
 have no equivalent: --maximum-record-age-in-seconds gives up older records
-without a try (at once, for any --patience and --dead-per-minute), and with
+without a try (at once, for any --outage-grace and --dead-letters-per-minute), and with
 --tumbling-window-in-seconds the function gets a state and has to return one.
 Records that are given up need --dead, where Lambda drops them. With
 --parallelization-factor an event has records of one key. --invoke URL posts the

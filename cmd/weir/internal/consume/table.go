@@ -221,7 +221,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{function},
 		},
 		{
-			name: "maximum-retry-attempts", is: "attempts",
+			name: "maximum-retry-attempts", is: "max-attempts",
 			to: parsed(&g.MaxAttempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
 			text: "calls after the first that failed, until records are given up; -1 is no " +
 				"limit (default -1)",
@@ -283,7 +283,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{whole},
 		},
 		{
-			name: "attempts", to: number(&g.MaxAttempts, 1, 10_000),
+			name: "max-attempts", to: number(&g.MaxAttempts, 1, 10_000),
 			text: "dead-letter a batch after this number of failed calls, 1 to 10000 (default: " +
 				"never)",
 			rules: []rule{dead, whole},
@@ -294,13 +294,13 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"that fails: pass a failed batch again in halves, and dead-letter single records " +
 			"only"},
 		{
-			name: "patience", to: &cli.Span{To: &g.OutageGrace, Zero: true},
+			name: "outage-grace", to: &cli.Span{To: &g.OutageGrace, Zero: true},
 			text: "how long to wait before dead-lettering if no other record is handled " +
 				"either, because the cause may be an outage; 0 does not wait (default 2m)",
 			rules: []rule{dead},
 		},
 		{
-			name: "dead-per-minute", to: number(&g.MaxPerMinute, 0, 1_000_000),
+			name: "dead-letters-per-minute", to: number(&g.MaxPerMinute, 0, 1_000_000),
 			text: "the maximum number of records to dead-letter per minute; 0 is no limit " +
 				"(default 60)",
 			rules: []rule{dead},
@@ -309,7 +309,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			name: "dead-format",
 			to: cli.OneOf(
 				&o.giveUp.asLambda,
-				cli.Word("letter", false, "readable by \"weir dead\""),
+				cli.Word("weir", false, "readable by \"weir dead\""),
 				cli.Word("lambda", true, "readable by programs that expect Lambda's format"),
 			),
 			text: "format of dead letters: weir, or lambda, which AWS Lambda sends to a queue " +
@@ -394,7 +394,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"handled again; it doubles (default 100ms)"},
 		{name: "retry-max", to: &s.Retry.MaxBackoff, text: "longest pause before a batch that failed " +
 			"is handled again (default 30s)"},
-		{name: "beat-interval", to: &s.Timing.HeartbeatInterval, text: "how often this worker says that it " +
+		{name: "heartbeat-interval", to: &s.Timing.HeartbeatInterval, text: "how often this worker says that it " +
 			"lives and saves its progress, 100ms to 1m (default 1s)"},
 		{name: "failover-after", to: &s.Timing.FailoverAfter, text: "how long a worker may be silent " +
 			"before its shards go to others; 3 beat intervals to 1h, the same for all workers " +

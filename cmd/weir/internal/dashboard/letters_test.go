@@ -23,7 +23,7 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	dir := t.TempDir()
 	store, dead := "--store=sqlite:"+filepath.Join(dir, "leases.db"), "--dead=file:"+filepath.Join(dir, "dead.ndjson")
 	clitest.MustRun(t, "bad\n", "put", endpoint, "--stream=s")
-	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--from=oldest", "--exec=false", "--attempts=1", "--patience=0s", dead)
+	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--from=oldest", "--exec=false", "--max-attempts=1", "--outage-grace=0s", dead)
 	worker.Err.Await(t, "the letter", func(string) bool {
 		text, err := os.ReadFile(filepath.Join(dir, "dead.ndjson"))
 		return err == nil && strings.Contains(string(text), `"reason":"attempts"`)

@@ -30,7 +30,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	// Each batch is written to a new file, unless it contains the bad record.
 	load := fmt.Sprintf(`cat >%s/in.$$; if grep -q '"n":57}' %[1]s/in.$$; then rm %[1]s/in.$$; echo "cannot read it" >&2; exit 3; fi; cat %[1]s/in.$$`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
-		dead, "--attempts=3", "--bisect", "--patience=0")
+		dead, "--max-attempts=3", "--bisect", "--outage-grace=0")
 	c.Out.Await(t, "all other records", func(s string) bool { return strings.Count(s, "\n") >= len(lines)-1 })
 	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	if code := c.Interrupt(t); code != cli.ExitDone {
@@ -236,13 +236,13 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "names no bucket", []string{"dead", "list", "--dead=s3://B/dead"}},
 		{cli.ExitUsage, "names no file: write it like sqlite:", []string{"dead", "list", "--dead=sqlite:"}},
 		{cli.ExitFailed, "there is no SQLite file /nosuch", []string{"dead", "list", "--dead=sqlite:/nosuch"}},
-		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--attempts=3")},
+		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--max-attempts=3")},
 		{cli.ExitUsage, "it names no database", []string{"dead", "list", "--dead=postgres://h"}},
 		{cli.ExitUsage, "redis is not a place for dead letters", []string{"dead", "list", "--dead=redis://h"}},
 		{cli.ExitUsage, "weir_schema is not for letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
 		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
 			[]string{"dead", "list", "--dead=postgres://127.0.0.1:1/d"}},
-		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--attempts=3")},
+		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--max-attempts=3")},
 		{cli.ExitUsage, "there is nothing to make for file:x", []string{"dead", "create", "--dead=file:x"}},
 		{cli.ExitUsage, "--print is for Postgres and MySQL", []string{"dead", "create", "--print", "--dead=sqlite:x"}},
 		{cli.ExitUsage, "names no file", []string{"dead", "list", "--dead=file:"}},
@@ -259,15 +259,15 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes", "--exec=cat", "--to-stream=s"}},
 		{cli.ExitUsage, "--exec is blank", []string{"dead", "retry", dead, "--all", "--yes", "--exec= "}},
-		{cli.ExitUsage, "--attempts needs a destination for dead letters", append(consume, "--exec=cat", "--attempts=3")},
-		{cli.ExitUsage, "--patience needs a destination", append(consume, "--exec=cat", "--patience=3m")},
-		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--attempts=0")},
-		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--attempts=3")},
+		{cli.ExitUsage, "--max-attempts needs a destination for dead letters", append(consume, "--exec=cat", "--max-attempts=3")},
+		{cli.ExitUsage, "--outage-grace needs a destination", append(consume, "--exec=cat", "--outage-grace=3m")},
+		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--max-attempts=0")},
+		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--max-attempts=3")},
 		{cli.ExitUsage, "--dead alone dead-letters nothing", append(consume, "--exec=cat", dead)},
 		{cli.ExitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
-		{cli.ExitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
-		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--attempts=3")},
-		{cli.ExitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--attempts=3")},
+		{cli.ExitUsage, "--outage-grace 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--max-attempts=3", "--outage-grace=48h")},
+		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--max-attempts=3")},
+		{cli.ExitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--max-attempts=3")},
 	} {
 		if _, said := clitest.MustExit(t, row.code, row.args...); !strings.Contains(said, row.want) {
 			t.Errorf("weir %s: %s", strings.Join(row.args, " "), said)
@@ -288,7 +288,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:")
 	c.Out.Await(t, "a record", func(s string) bool { return s == "1\n" })
 	clitest.Stop(t, c)
-	c = clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--attempts=3", "--exec", `cat; echo "dead at $`+cli.DeadVariable+`."`)
+	c = clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--max-attempts=3", "--exec", `cat; echo "dead at $`+cli.DeadVariable+`."`)
 	c.Out.Await(t, "a record", func(s string) bool { return strings.Contains(s, "dead at .") })
 	clitest.Stop(t, c)
 }

@@ -25,7 +25,7 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	}
 	dead := append([]string{"--dead", place, endpoint}, more...)
 	c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec",
-		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--attempts=2", "--bisect", "--patience=0"}, dead...)...)
+		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--max-attempts=2", "--bisect", "--outage-grace=0"}, dead...)...)
 	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	clitest.Stop(t, c)
 	dead = append([]string{"dead", "list"}, dead...)
@@ -76,7 +76,7 @@ func TestLettersInABucket(t *testing.T) {
 	defer web.Close()
 	t.Setenv("AWS_ENDPOINT_URL_S3", web.URL)
 	letterThrough(t, "s3://bucket/dead")
-	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3", "--dead=s3://bucket/dead"}
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--max-attempts=3", "--dead=s3://bucket/dead"}
 	if _, said := clitest.MustExit(t, cli.ExitUsage, "dead", "list", "--dead=s3://bucket/a//b"); !strings.Contains(said, `--dead s3://bucket/a//b: the prefix "a//b/" must be`) {
 		t.Errorf("%s", said)
 	}
@@ -107,7 +107,7 @@ func TestLettersInAStream(t *testing.T) {
 	for _, text := range []string{"1", "bad 1", "bad 2", "4"} {
 		server.Put("s", "key", []byte(text))
 	}
-	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--attempts=2", "--bisect", "--patience=0", "--exec",
+	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--max-attempts=2", "--bisect", "--outage-grace=0", "--exec",
 		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`}
 	c := clitest.Start(t, "", append(consume, "--dead=kinesis:dead")...)
 	clitest.Eventually(t, "both letters", func() bool { return len(server.Records("dead")) == 2 })
@@ -163,7 +163,7 @@ func TestLettersInAStream(t *testing.T) {
 
 func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 	const place = "--dead=sqs:http://127.0.0.1:1/000000000000/dead"
-	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3"}
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--max-attempts=3"}
 	for _, row := range []struct {
 		code int
 		want string
