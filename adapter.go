@@ -157,7 +157,7 @@ func (a *adapter) HookPanic(p *notify.Panic) error {
 
 // AskStreams implements [run.User].
 func (a *adapter) AskStreams(ctx context.Context) (names []string, err error) {
-	err = contained("StreamsFunc", func() (err error) { names, err = a.opts.DiscoverStreams(ctx); return err })
+	err = contained("DiscoverStreams", func() (err error) { names, err = a.opts.DiscoverStreams(ctx); return err })
 	return names, err
 }
 

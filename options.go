@@ -57,7 +57,7 @@ const (
 	LatestExpired
 )
 
-// Options configure a [Consumer]. App is required, and so is a stream or StreamsFunc. For every
+// Options configure a [Consumer]. App is required, and so is a stream or DiscoverStreams. For every
 // other field, the zero value selects the default.
 type Options struct {
 	// App is the name of the application. All workers with the same App share the shards and the
@@ -257,7 +257,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	return o, all, errors.Join(problems...)
 }
 
-// streams parses the streams of the options, without those of StreamsFunc.
+// streams parses the streams of the options, without those of DiscoverStreams.
 func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 	if len(o.Streams) == 0 && o.DiscoverStreams == nil {
 		return nil, badOption("Options.Streams", "is empty: name a stream or give its ARN")

@@ -23,10 +23,13 @@ var soon = weir.Options{
 // many is for thousands of shards with little traffic, on few workers.
 var many = weir.Options{
 	Streams: []string{"clicks"}, App: "counts",
-	Polling:   weir.Polling{IdleInterval: 5 * time.Second},                                     // a fifth of the reads; a record waits up to this long
-	Timing:    weir.Timing{HeartbeatInterval: 3 * time.Second, ListInterval: 10 * time.Minute}, // a third of the store's traffic
-	MaxMemory: 512 << 20,                                                                       // bytes, for all shards of this worker
-	// splits and merges are still found at their parents' ends
+	// a fifth of the reads; a record waits up to this long
+	Polling: weir.Polling{IdleInterval: 5 * time.Second},
+	Timing: weir.Timing{
+		HeartbeatInterval: 3 * time.Second,  // a third of the store's traffic
+		ListInterval:      10 * time.Minute, // splits and merges are still found at their parents' ends
+	},
+	MaxMemory: 512 << 20, // bytes, for all shards of this worker
 }
 
 // polite shares the stream with one other polling application.

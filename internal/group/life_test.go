@@ -258,6 +258,7 @@ func TestRenew(t *testing.T) {
 	}{
 		{"of this birth", lease.Lease{Born: 9, Owner: "a"}, 0, nil, false},
 		{"of unknown birth", lease.Lease{Owner: "a"}, 0, nil, false},
+		{"of a stream that was created after the listing", lease.Lease{Born: 10, Owner: "a"}, 0, nil, false},
 		{"held", lease.Lease{Born: 8, Owner: "a"}, 0, revoke, true},
 		{"held by a dead session", lease.Lease{Born: 8, Owner: "dead"}, 0, revoke, true},
 		{"revoked", lease.Lease{Born: 8, Revoked: "a"}, 3, nil, true},
@@ -280,6 +281,36 @@ func TestRenew(t *testing.T) {
 	if got, anew := Renew(Listing{}, []lease.Lease{l}, nil, nil); got != nil || anew {
 		t.Errorf("a listing of unknown birth: %v", got)
 	}
+}
+
+// A worker that listed a stream before it was deleted and created again must not replace the leases
+// that another worker has already made for the new stream. It lists the stream again.
+func TestAListingOfADeletedStreamChangesNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		l := s.streams["s"]
+		l.latest = &Listing{Born: 8, Shards: []shard.Shard{{ID: "0"}, {ID: "1"}}}
+		l.began = time.Now()
+		view := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "0"}, Epoch: 3, Born: 9, Owner: "a"}}}
+		cfg := Config{Times: lease.DefaultTimes, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		for range 2 {
+			if got := s.actions(view, lease.Facts{}, cfg); len(got) != 0 {
+				t.Fatalf("it does %v", got)
+			}
+		}
+		if !l.again.After(l.began) || l.outdated != 1 || !l.retry.Equal(time.Now().Add(time.Second)) {
+			t.Errorf("it lists again after %v and %v, for the %d. time", l.again.Sub(l.began), time.Until(l.retry), l.outdated)
+		}
+		// The next listing is of the new stream. Departed parents of the old one do not count.
+		parent := lease.Key{Stream: "s", Shard: "p"}
+		s.gone[parent] = true
+		if err := s.take(result{stream: "s", Listing: Listing{Born: 9, Shards: l.latest.Shards}, began: time.Now().Add(time.Second)}, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.actions(view, lease.Facts{}, cfg); s.gone[parent] || l.outdated != 0 || slices.ContainsFunc(got, func(a lease.Action) bool { return a.Kind != lease.Create }) {
+			t.Errorf("with the new listing it does %v, gone %v", got, s.gone)
+		}
+	})
 }
 
 // Leases that were created before the stream's creation time was known get it later. Their owners

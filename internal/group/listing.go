@@ -80,6 +80,22 @@ type listed struct {
 	// again requests a listing that began after this time. The deletion of an old lease can make
 	// room for a lease of a new shard with the same name.
 	again time.Time
+	// outdated counts the latest listings in a row that were of a deleted stream.
+	outdated int
+}
+
+// relist requests another listing, because the latest one is of a deleted stream. The first such
+// listing is usually only old. If new listings say the same, the workers read different streams of
+// one name, such as those of two accounts.
+func (l *listed) relist(name string, cfg Config) {
+	if l.again.After(l.began) {
+		return // it is requested
+	}
+	l.again, l.retry = l.began.Add(1), time.Now().Add(cfg.Times.Heartbeat)
+	if l.outdated++; l.outdated == 3 {
+		cfg.Log.Error("the leases belong to a stream that was created later than the stream that this worker lists; the shards of this stream are not assigned by this worker: check that all workers use the same account and region",
+			"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
+	}
 }
 
 // absence describes a finished lease whose shard is missing from the listings.
@@ -270,6 +286,10 @@ func (s *listings) take(r result, cfg Config) error {
 	}
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
+	if l.latest != nil && l.latest.Born != 0 && l.latest.Born < r.Born {
+		// A new stream may have shards with the names of those that left the deleted one.
+		maps.DeleteFunc(s.gone, func(k lease.Key, _ bool) bool { return k.Stream == r.stream })
+	}
 	l.latest, l.began, l.fresh, l.making, l.pin, l.claimed = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}, shard.Position{}
 	if r.fresh {
 		l.pin = r.pin()
@@ -332,6 +352,11 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue
 		}
 		listing := *l.latest
+		if outdated(listing, byStream[name]) {
+			l.relist(name, cfg)
+			continue
+		}
+		l.outdated = 0
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
 		if s.deputy {
 			renewed = atOnce(renewed, byStream[name], listing)

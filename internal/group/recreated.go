@@ -1,19 +1,21 @@
 package group
 
 import (
+	"slices"
+
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
 // Renew returns actions for the leases of a deleted stream. Such a lease has a known Born value
-// that differs from the listing's. A lease with an owner is revoked first. Once no session can
+// that is earlier than the listing's. A lease with an owner is revoked first. Once no session can
 // trust it any more, it is deleted, or replaced if the new stream has a shard with the same name.
 // The new lease has a later epoch. The old lease cannot be reused, because its position is
 // meaningless and the parents and the range may differ. anew reports whether such leases exist.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
-		if listing.Born != 0 && l.Born != 0 && l.Born != listing.Born {
+		if listing.Born != 0 && l.Born != 0 && l.Born < listing.Born {
 			stale = append(stale, l)
 		}
 	}
@@ -47,6 +49,13 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		}
 	}
 	return actions, true
+}
+
+// outdated reports whether a listing is of a deleted stream: another worker has already listed the
+// stream that was created after it, and its leases have a later Born value. Such a listing says
+// nothing about these leases and their shards.
+func outdated(listing Listing, existing []lease.Lease) bool {
+	return listing.Born != 0 && slices.ContainsFunc(existing, func(l lease.Lease) bool { return l.Born > listing.Born })
 }
 
 // mostBirths limits the Birth actions of one call, so that urgent actions are not delayed.

@@ -45,7 +45,7 @@ func (s *spied) Abilities() lease.Abilities {
 }
 
 func (s *spied) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	s.before("Beat")
+	s.before("Heartbeat")
 	return s.to.Heartbeat(ctx, app, r)
 }
 
@@ -228,7 +228,7 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	// lease.ResignByBeat that has failed for long, a stop after an outage, or workers that read
 	// different streams or have another version.
 	for _, site := range []string{
-		"Lead group.(*worker).resign", "Beat group.(*worker).farewell", "Apply group.(*deputy).step",
+		"Lead group.(*worker).resign", "Heartbeat group.(*worker).farewell", "Apply group.(*deputy).step",
 		"View group.(*deputy).step", "View group.(*olderLeader).look",
 	} {
 		if !called[site] {

@@ -113,7 +113,7 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 		App: "app", Retry: weir.Retry{MaxBackoff: time.Second}, Events: spiedEvents(do), Filter: weir.Filter{By: spiedFilter{do}},
 		Logger: slog.New(spiedLog{do, slog.NewTextHandler(io.Discard, nil)}),
 		DiscoverStreams: func(context.Context) ([]string, error) {
-			do("StreamsFunc")
+			do("DiscoverStreams")
 			return []string{"s"}, nil
 		},
 	}

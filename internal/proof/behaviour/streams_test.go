@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// names is a StreamsFunc whose result can change.
+// names is a DiscoverStreams whose result can change.
 type names struct {
 	mu    sync.Mutex
 	names []string

@@ -25,7 +25,7 @@ import (
 
 // This file tests user code other than handlers, which may be slow, panic, or never return.
 
-func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
+func TestDiscoverStreamsMayPanicAndEndItsGoroutine(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
 		var failed []string
@@ -58,15 +58,15 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
-		if len(failed) != 2 || !strings.Contains(failed[0], "StreamsFunc panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
+		if len(failed) != 2 || !strings.Contains(failed[0], "DiscoverStreams panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
 			t.Errorf("told of %q", failed)
 		}
 	})
 }
 
-// A StreamsFunc that does not return when its context ends is not called again before it returns.
-// It delays the end of Run by a second.
-func TestStreamsFuncMayHang(t *testing.T) {
+// A DiscoverStreams that does not return when its context ends is not called again before it
+// returns. It delays the end of Run by a second.
+func TestDiscoverStreamsMayHang(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 			goOn := make(chan struct{})
@@ -99,7 +99,7 @@ func TestStreamsFuncMayHang(t *testing.T) {
 			}
 			began := time.Now()
 			cancel()
-			if err := <-done; !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "StreamsFunc") {
+			if err := <-done; !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "DiscoverStreams") {
 				t.Errorf("Run returned %v", err)
 			}
 			if took := time.Since(began); took > 5*time.Second {
