@@ -47,9 +47,9 @@ type Events struct {
 	// GivenUp is called when [Options].OnFailure gave up records and their dead letters are
 	// durable.
 	GivenUp func(context.Context, GivenUp)
-	// GiveUpHeld is called when records could be given up but are retried instead, because other
-	// records fail too, or because many were already given up; see [FailurePolicy].OutageGrace and
-	// MaxPerMinute. It is called once per record and reason.
+	// GiveUpHeld is called when records could be dead-lettered but are retried instead, because
+	// other records fail too, or because many were already given up; see
+	// [FailurePolicy].OutageGrace and MaxPerMinute. It is called once per record and reason.
 	GiveUpHeld func(context.Context, GiveUpHeld)
 	// LettersFailed is called when the dead letters of given-up records could not be put. The shard
 	// waits and retries.
@@ -201,7 +201,7 @@ type GiveUpHeld struct {
 	Stream, Shard string
 	Records       int // number of records that could be given up together
 	Reason        deadletter.Reason
-	Why           string // why they are not given up yet
+	Why           string // why they are not dead-lettered yet
 }
 
 // Suspected is the argument of [Events].Suspected.

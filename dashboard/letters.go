@@ -13,7 +13,7 @@ import (
 // Limits of the page of dead letters. The command "weir dead" handles more.
 const (
 	mostLetters  = 200              // maximum number shown, and retried at once
-	lettersBound = 10 * time.Second // time limit for reading the letters
+	lettersBound = 10 * time.Second // time limit for reading the dead letters
 )
 
 // lettersPage contains the unhandled dead letters of an application.
@@ -22,7 +22,7 @@ type lettersPage struct {
 	Of          deadletter.Selection
 	Rows        []letterRow
 	More        bool
-	Unread      int // number of unreadable letters
+	Unread      int // number of unreadable dead letters
 	Err         string
 	CannotRetry string
 }
@@ -69,7 +69,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // letters returns the first most unhandled dead letters of an application that match a filter.
-// unread is the number of unreadable letters that it found before it stopped. If it returns an
+// unread is the number of unreadable dead letters that it found before it stopped. If it returns an
 // error, there may be more letters.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Selection, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)

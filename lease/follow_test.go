@@ -68,7 +68,7 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("a count that stood for 5 s: %v", d)
 	}
 	if d := dead(start(), workers(map[string]uint64{"a": 4})); len(d) != 0 {
-		t.Errorf("a count that moved after the last beat: %v", d)
+		t.Errorf("a count that moved after the last heartbeat: %v", d)
 	}
 	f := start()
 	f.see(Leader{}, map[string]uint64{"a": 4})

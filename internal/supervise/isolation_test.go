@@ -51,7 +51,7 @@ func TestWhatAShardSaysAboutItsWorker(t *testing.T) {
 		"a handler is busy and reads fail":   {Shard{Handling: Handling, Reading: backingOff, Trying: ago(time.Hour)}, silent},
 		"a handler is busy at the tip":       {Shard{Handling: Handling, Reading: AtTip}, silent},
 		"it waits after a stall":             {Shard{Handling: Blocked, Trying: ago(time.Hour)}, silent},
-		"its lease was given up":             {Shard{Ended: ago(time.Second), Reading: reading, Trying: ago(time.Hour)}, silent},
+		"its lease was released":             {Shard{Ended: ago(time.Second), Reading: reading, Trying: ago(time.Hour)}, silent},
 		"its handler was left behind":        {Shard{Left: true, Reading: AtTip}, silent},
 		"it is read to its end, and waits":   {Shard{Handling: ending, Reading: AtTip}, silent},
 		"throttled long ago, and now it won": {Shard{ForAll: true, Reading: reading, Trying: ago(time.Hour)}, inVain},

@@ -20,7 +20,7 @@ func TestWhatIsSaidOfAWorker(t *testing.T) {
 		"it was just made": {Worker{}, "", "it has not joined"},
 		"all is well":      {Worker{Looked: ago(time.Second), Answered: ago(time.Second)}, "", ""},
 		"a slow round":     {Worker{Looked: ago(8 * time.Second), Answered: ago(5 * time.Second)}, "", ""},
-		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no beat for 9s", "the store has not answered for 6s"},
+		"no round":         {Worker{Looked: ago(9 * time.Second), Answered: ago(6 * time.Second)}, "no heartbeat for 9s", "the store has not answered for 6s"},
 		"it stops":         {Worker{Looked: ago(time.Second), Stopping: ago(time.Second), Answered: ago(time.Hour)}, "", "it stops"},
 		"the loop ended":   {Worker{Stopping: ago(time.Second)}, "", "it stops"},
 		"a stream cannot be listed": {

@@ -39,15 +39,15 @@ var leaderCases = []testCase{
 		equal(e, "in orders", e.beat("b").Leader, lease.Leader{Epoch: 2})
 		equal(e, "next", e.lead("b", 2), true)
 	}},
-	{"the leader's beat count is that of its session", func(e *env) {
+	{"the leader's heartbeat count is that of its session", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		before := e.beat("b").Leader.Heartbeats
-		equal(e, "without a beat of the leader", e.beat("b").Leader.Heartbeats, before)
+		equal(e, "without a heartbeat of the leader", e.beat("b").Leader.Heartbeats, before)
 		e.beat("a")
 		after := e.beat("b").Leader.Heartbeats
 		if after <= before {
-			e.Errorf("the leader's beat count was %d and is %d", before, after)
+			e.Errorf("the leader's heartbeat count was %d and is %d", before, after)
 		}
 		w, _ := e.worker("a")
 		equal(e, "in the view of the session", w.Heartbeats, after)

@@ -41,7 +41,7 @@ func (e *env) asks(r lease.Report, others ...string) {
 
 // watchCases test the heartbeat counts of other sessions.
 var watchCases = []testCase{
-	needs(lease.WatchHeartbeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a heartbeat that asks gets the counts of the others", func(e *env) {
 		e.start("b", "c", "a")
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.beat("c")
@@ -49,15 +49,15 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.asks(lease.Report{Session: "c"}, "a", "b")
 		if o := e.beat("a"); len(o.Others) != 0 {
-			e.Errorf("a beat that does not ask gets %v", o.Others)
+			e.Errorf("a heartbeat that does not ask gets %v", o.Others)
 		}
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"a first beat may ask", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a first heartbeat may ask", func(e *env) {
 		e.asks(lease.Report{Session: "a", First: true})
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"a beat that asks sees earlier beats, also through another client", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a heartbeat that asks sees earlier heartbeats, also through another client", func(e *env) {
 		e.start("a", "b")
 		for range 5 {
 			if _, err := e.other.Heartbeat(e.ctx, e.app, lease.Report{Session: "b"}); err != nil {
@@ -66,7 +66,7 @@ var watchCases = []testCase{
 			e.asks(lease.Report{Session: "a"}, "b")
 		}
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"asking changes nothing else of a beat", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"asking changes nothing else of a heartbeat", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), create("2"), assign("2", 1, "a"), create("3"), assign("3", 1, "a"), create("4"), assign("4", 1, "b"))
 		o := e.report(lease.Report{Session: "a", Others: true})
@@ -133,7 +133,7 @@ var watchCases = []testCase{
 
 // resignCases test a leader that resigns with a heartbeat.
 var resignCases = []testCase{
-	needs(lease.ResignByHeartbeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a leader resigns with a heartbeat, and the term stays", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.lead("a", 0)

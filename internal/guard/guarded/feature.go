@@ -18,7 +18,7 @@ type Feature struct {
 var Features = []Feature{
 	{Name: "those that die together with the leader are found with it", Needs: lease.WatchHeartbeats},
 	{Name: "a leader that cannot do its work leaves it to others without ending its session", Needs: lease.ResignByHeartbeat},
-	{Name: "group describe and doctor say at which records handlers fail, and what was given up", Needs: lease.NoteFailures},
+	{Name: "group describe and doctor say at which records handlers fail, and what was dead-lettered", Needs: lease.NoteFailures},
 	{Name: "records that kill one worker after the other are noticed, and with keys in parallel a handoff includes the records that are done beyond the checkpoint", Needs: lease.NoteDeaths},
 	{Name: "the page shows how shards stood before it was started", Needs: lease.KeepHistory},
 	{Name: "workers that read different streams get shards only of the streams that they read", Needs: lease.NoteStreams},

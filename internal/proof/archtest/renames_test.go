@@ -163,13 +163,22 @@ func (l listOfOldNames) in(tree fs.FS) (found []string, err error) {
 		if err != nil {
 			return err
 		}
+		var here listOfOldNames // the names whose last part the file contains
+		for _, o := range l {
+			if strings.Contains(string(text), o.name[strings.LastIndex(o.name, ".")+1:]) {
+				here = append(here, o)
+			}
+		}
+		if len(here) == 0 {
+			return nil
+		}
 		number := 0
 		for line := range strings.Lines(string(text)) {
 			number++
 			if path.Dir(name) == "." && path.Ext(name) == ".go" {
 				line = "root:" + line
 			}
-			for _, o := range l {
+			for _, o := range here {
 				if o.use.MatchString(line) {
 					found = append(found, fmt.Sprintf("%s:%d: %s is now %s", name, number, o.name, o.now))
 				}

@@ -89,7 +89,7 @@ func TestHealth(t *testing.T) {
 		hang := make(chan struct{})
 		stuck.hang.Store(&hang)
 		time.Sleep(20 * time.Second)
-		check("the store's driver hangs", "no beat for", "has not answered")
+		check("the store's driver hangs", "no heartbeat for", "has not answered")
 		stuck.hang.Store(nil)
 		close(hang)
 		time.Sleep(5 * time.Second)

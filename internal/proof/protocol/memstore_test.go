@@ -188,18 +188,18 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 	}
 	after := p.view()
 	if after.Leader.Epoch != v.Leader.Epoch {
-		p.t.Fatalf("a beat of s%d moves the term from %d to %d", who, v.Leader.Epoch, after.Leader.Epoch)
+		p.t.Fatalf("a heartbeat of s%d moves the term from %d to %d", who, v.Leader.Epoch, after.Leader.Epoch)
 	}
 	if before.leader == who && p.s.leader == nobody {
 		p.resigned++
 	}
 	for l := range p.m.Leases {
 		if got, want := held[key(l)], p.s.leases[l].owner == who; got != want {
-			p.t.Fatalf("after a beat of s%d: its orders hold lease %d: %t, the model says %t", who, l, got, want)
+			p.t.Fatalf("after a heartbeat of s%d: its orders hold lease %d: %t, the model says %t", who, l, got, want)
 		}
 		accepted := p.m.save(&before, int(who)-1, l, b.save[l])
 		if moved := after.Leases[l].Position != v.Leases[l].Position; moved != accepted {
-			p.t.Fatalf("a beat of s%d saves lease %d at epoch -%d: accepted %t, the model says %t", who, l, b.save[l]-1, moved, accepted)
+			p.t.Fatalf("a heartbeat of s%d saves lease %d at epoch -%d: accepted %t, the model says %t", who, l, b.save[l]-1, moved, accepted)
 		}
 	}
 	return "beat", model, true

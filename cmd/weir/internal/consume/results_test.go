@@ -71,7 +71,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	better := strings.NewReplacer(":57}", ":-1}", ":99}", ":-1}").Replace(answersEach)
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 dead letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
 		t.Errorf("%s", got)
 	}
 }

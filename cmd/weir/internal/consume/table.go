@@ -223,7 +223,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "maximum-retry-attempts", is: "max-attempts",
 			to: parsed(&g.MaxAttempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
-			text: "calls after the first that failed, until records are given up; -1 is no " +
+			text: "calls after the first that failed, until records are dead-lettered; -1 is no " +
 				"limit (default -1)",
 			rules: []rule{
 				function, {l.window == 0 || g.MaxAttempts == 0, noWindow},
@@ -288,7 +288,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"never)",
 			rules: []rule{dead, whole},
 		},
-		{name: "max-age", to: &g.MaxAge, rules: []rule{dead, whole}, text: "give a batch up " +
+		{name: "max-age", to: &g.MaxAge, rules: []rule{dead, whole}, text: "dead-letter a batch " +
 			"that is failed at when it is older, from 1s (default: never)"},
 		{name: "bisect", to: &g.Bisect, rules: []rule{dead, halves}, text: "find the record " +
 			"that fails: pass a failed batch again in halves, and dead-letter single records " +
@@ -397,7 +397,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{name: "heartbeat-interval", to: &s.Timing.HeartbeatInterval, text: "how often this worker says that it " +
 			"lives and saves its progress, 100ms to 1m (default 1s)"},
 		{name: "failover-after", to: &s.Timing.FailoverAfter, text: "how long a worker may be silent " +
-			"before its shards go to others; 3 beat intervals to 1h, the same for all workers " +
+			"before its shards go to others; 3 heartbeat intervals to 1h, the same for all workers " +
 			"(default 5s)"},
 		{name: "handoff-timeout", to: &s.Timing.HandoffTimeout, text: "how long a batch may take to " +
 			"finish when its shard moves to another worker (default 30s)"},

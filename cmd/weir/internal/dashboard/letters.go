@@ -23,7 +23,7 @@ type pageLetters struct {
 }
 
 func (p *pageLetters) register(cmd *cobra.Command) {
-	deadletters.Register(cmd, &p.dead, "show letters of records that were given up")
+	deadletters.Register(cmd, &p.dead, "show dead letters of records that were dead-lettered")
 	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` with which the page handles a dead letter again, as \"weir dead retry --exec\" does")
 	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "input of that command: text is the data, json an object about the record")
@@ -39,7 +39,7 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	case p.exec != "" && !writes:
 		return cli.Usagef("--retry-exec needs a page that may change things: add --allow-writes")
 	case p.exec != "" && p.dead == "":
-		return cli.Usagef("--retry-exec handles letters again: say with --dead where they are")
+		return cli.Usagef("--retry-exec handles dead letters again: say with --dead where they are")
 	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
 		return cli.Usagef("--input and --exec-credentials are for --retry-exec, which is not given")
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // A batch contains a bad record. The other records are handled, and the bad record becomes a dead
-// letter with its payload. A retry handles the letter later, when the command can handle the
-// record.
+// dead letter with its payload. A retry handles the dead letter later, when the command can handle
+// the record.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -62,12 +62,13 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
-	// The first retry fails and keeps the letter. The second retry succeeds, and no letter is left.
+	// The first retry fails and keeps the letter. The second retry succeeds, and no dead letter is
+	// left.
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--all", "--yes", "--exec", load); !strings.Contains(said, "letter "+letter.ID+": the command failed: exit status 3") {
 		t.Errorf("%s", said)
 	}
 	handled := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_LETTER"`)
-	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 letter handled.\n"; handled != want {
+	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 dead letter handled.\n"; handled != want {
 		t.Errorf("%q, want %q", handled, want)
 	}
 	if got := clitest.MustRun(t, "", "dead", "list", dead); got != "No letters.\n" {
@@ -81,7 +82,8 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	}
 }
 
-// letters writes n letters to a file. It returns the flag for the file and the IDs of the letters.
+// letters writes n dead letters to a file. It returns the flag for the file and the IDs of the
+// letters.
 func letters(t *testing.T, n int) (flag string, ids []string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dead.ndjson")
@@ -131,7 +133,7 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	code, out, said = clitest.Answered(t, "drop\n", "dead", "drop", dead, ids[1], ids[3], ids[5])
-	if code != cli.ExitDone || out != "3 of 3 letters dropped.\n" {
+	if code != cli.ExitDone || out != "3 of 3 dead letters dropped.\n" {
 		t.Errorf("%d %q %q", code, out, said)
 	}
 	if got := clitest.MustRun(t, "", "dead", "drop", dead, "--shard=1", "--yes", "-o=json"); got != `{"letters":12,"done":12,"failed":0,"taken":0}`+"\n" {
@@ -145,21 +147,21 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	}
 }
 
-// If several processes retry the same letters at the same time, each letter is handled by one of
-// them.
+// If several processes retry the same dead letters at the same time, each dead letter is handled by
+// one of them.
 func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	dead, _ := letters(t, 3)
 	into := filepath.Join(t.TempDir(), "handled")
 	args := []string{"dead", "retry", dead, "--all", "--yes", "--exec"}
 	c := clitest.Start(t, "", append(args, "echo first >> "+into+"; echo begun; until [ -e "+into+".go ]; do sleep 0.01; done; echo ready")...)
-	c.Out.Await(t, "the first letter", func(s string) bool { return strings.Contains(s, "begun") })
-	if got := clitest.MustRun(t, "", append(args, "echo second >> "+into)...); got != "2 of 2 letters handled.\n" {
+	c.Out.Await(t, "the first dead letter", func(s string) bool { return strings.Contains(s, "begun") })
+	if got := clitest.MustRun(t, "", append(args, "echo second >> "+into)...); got != "2 of 2 dead letters handled.\n" {
 		t.Errorf("%s", got)
 	}
 	if err := os.WriteFile(into+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters skipped because of changes by another process.\n") {
+	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 dead letters handled.\n2 dead letters skipped because of changes by another process.\n") {
 		t.Errorf("exit code %d: %s", code, c.Out)
 	}
 	if got, err := os.ReadFile(into); err != nil || string(got) != "first\nsecond\nsecond\n" {
@@ -167,12 +169,12 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	}
 }
 
-// If a retry is interrupted, the letter keeps the state begun. A person has to decide what to do
-// with it.
+// If a retry is interrupted, the dead letter keeps the state begun. A person has to decide what to
+// do with it.
 func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	dead, ids := letters(t, 3)
 	c := clitest.Start(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `echo ready; case $WEIR_LETTER in *1) sleep 600;; esac`)
-	c.Out.Await(t, "the second letter", func(s string) bool { return strings.Count(s, "ready") == 2 })
+	c.Out.Await(t, "the second dead letter", func(s string) bool { return strings.Count(s, "ready") == 2 })
 	c.Interrupt(t)
 	states := func() (all []string) {
 		for line := range strings.Lines(clitest.MustRun(t, "", "dead", "list", dead, "-o=json", "--state=kept", "--state=begun", "--state=done")) {
@@ -187,10 +189,10 @@ func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	if got := states(); !slices.Equal(got, []string{"done", "begun", "kept"}) {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", "cat"); got != "record 2\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", "cat"); got != "record 2\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--state=begun", "--yes", "--exec", "cat"); got != "record 1\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--state=begun", "--yes", "--exec", "cat"); got != "record 1\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := states(); !slices.Equal(got, []string{"done", "done", "done"}) {
@@ -203,7 +205,7 @@ func TestLettersGoBackIntoAStream(t *testing.T) {
 	server.CreateStream("again", 1)
 	dead, _ := letters(t, 4)
 	code, out, said := clitest.Answered(t, "retry\n", "dead", "retry", dead, endpoint, "--to-stream=again", "--shard=0")
-	if code != cli.ExitDone || out != "2 of 2 letters handled.\n" || !strings.Contains(said, "Every application that reads again gets them again") {
+	if code != cli.ExitDone || out != "2 of 2 dead letters handled.\n" || !strings.Contains(said, "Every application that reads again gets them again") {
 		t.Errorf("%d %q %q", code, out, said)
 	}
 	records := server.Records("again")
@@ -239,10 +241,10 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--max-attempts=3")},
 		{cli.ExitUsage, "it names no database", []string{"dead", "list", "--dead=postgres://h"}},
 		{cli.ExitUsage, "redis is not a place for dead letters", []string{"dead", "list", "--dead=redis://h"}},
-		{cli.ExitUsage, "weir_schema is not for letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
-		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
+		{cli.ExitUsage, "weir_schema is not for dead letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
+		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
 			[]string{"dead", "list", "--dead=postgres://127.0.0.1:1/d"}},
-		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--max-attempts=3")},
+		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--max-attempts=3")},
 		{cli.ExitUsage, "there is nothing to make for file:x", []string{"dead", "create", "--dead=file:x"}},
 		{cli.ExitUsage, "--print is for Postgres and MySQL", []string{"dead", "create", "--print", "--dead=sqlite:x"}},
 		{cli.ExitUsage, "names no file", []string{"dead", "list", "--dead=file:"}},
@@ -253,8 +255,8 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "--since \"soon\" is not a time", []string{"dead", "list", dead, "--since=soon"}},
 		{cli.ExitUsage, "give its ID", []string{"dead", "show", dead}},
 		{cli.ExitFailed, `there is no letter "x"`, []string{"dead", "show", dead, "x"}},
-		{cli.ExitUsage, "wants to know which letters", []string{"dead", "drop", dead, "--yes"}},
-		{cli.ExitUsage, "--all is all letters", []string{"dead", "drop", dead, "--yes", "--all", "--shard=1"}},
+		{cli.ExitUsage, "wants to know which dead letters", []string{"dead", "drop", dead, "--yes"}},
+		{cli.ExitUsage, "--all is all dead letters", []string{"dead", "drop", dead, "--yes", "--all", "--shard=1"}},
 		{cli.ExitUsage, "add --yes if you are sure", []string{"dead", "drop", dead, "--all"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes", "--exec=cat", "--to-stream=s"}},
@@ -318,7 +320,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
 		t.Errorf("%q", got)
 	}
-	// A letter of one application cannot be changed under the name of another.
+	// A dead letter of one application cannot be changed under the name of another.
 	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
 		_, said := clitest.MustExit(t, cli.ExitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
 		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {
@@ -332,10 +334,10 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), `has no letter of application three, only of "one", "two"`) {
 		t.Errorf("exit code %d: %s", code, c.Err)
 	}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 letter failed\n") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 dead letter failed\n") {
 		t.Errorf("%s", said)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := clitest.MustRun(t, "", "dead", "list", dead, "-o=json"); !strings.Contains(got, `"app":"two"`) || strings.Contains(got, `"app":"one"`) {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-// letterThrough dead-letters a bad record at the given location. The commands must show the letter,
-// and retry must pass it on.
+// letterThrough dead-letters a bad record at the given location. The commands must show the dead
+// letter, and retry must pass it on.
 func letterThrough(t *testing.T, place string, more ...string) {
 	t.Helper()
 	server, endpoint := clitest.Kinesis(t)
@@ -41,13 +41,13 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	if got := clitest.MustRun(t, "", as("show", "--data", letter.ID)...); got != "bad" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := clitest.MustRun(t, "", as("list")...); got != "No letters.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 letter dropped.\n" {
+	if got := clitest.MustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 dead letter dropped.\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestLettersInAStream(t *testing.T) {
 		return append(append([]string{"dead", verb}, dead...), more...)
 	}
 
-	// A letter that is stored twice counts as one letter.
+	// A dead letter that is stored twice counts as one letter.
 	again := server.Records("dead")[0]
 	server.Put("dead", again.PartitionKey, again.Data)
 	if got := clitest.MustRun(t, "", as("list")...); strings.Count(got, "\n") != 3 || strings.Count(got, "kept") != 2 {
@@ -130,9 +130,9 @@ func TestLettersInAStream(t *testing.T) {
 	if got := clitest.MustRun(t, "", as("show", "--data", letter.ID)...); got != "bad 1" {
 		t.Errorf("%q", got)
 	}
-	for range 2 { // the stream does not record that letters were handled
+	for range 2 { // the stream does not record that dead letters were handled
 		code, out, said := clitest.Answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
-		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
+		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 dead letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
 			t.Errorf("%d %q %s", code, out, said)
 		}
 	}
@@ -145,14 +145,14 @@ func TestLettersInAStream(t *testing.T) {
 		want string
 		args []string
 	}{
-		{cli.ExitUsage, "letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
+		{cli.ExitUsage, "dead letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
 		{cli.ExitUsage, "--state is not for kinesis:dead", as("list", "--state=done")},
 		{cli.ExitUsage, "names no stream: write it like kinesis:", []string{"dead", "list", "--dead=kinesis:"}},
 		{cli.ExitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
 		{cli.ExitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
 		{cli.ExitFailed, "there is no such stream", append(consume, "--dead=kinesis:none")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
-		{cli.ExitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
+		{cli.ExitUsage, "dead letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
 		{cli.ExitUsage, "there is nothing to make for kinesis:dead", as("create")},
 	} {
 		if _, said := clitest.MustExit(t, row.code, row.args...); !strings.Contains(said, row.want) {
@@ -176,7 +176,7 @@ func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "drop", place, "--all", "--yes"}},
 		{cli.ExitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
 		{cli.ExitUsage, "--state does not apply to a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
-		{cli.ExitUsage, "wants to know which letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
+		{cli.ExitUsage, "wants to know which dead letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
 		{cli.ExitUsage, `file:x is not a queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
 		{cli.ExitUsage, "want 1 to 1000", []string{"dead", "peek", place, "--most=0"}},
 		{cli.ExitUsage, "needs --dead", []string{"dead", "peek"}},

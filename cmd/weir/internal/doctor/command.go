@@ -91,7 +91,7 @@ type report struct {
 	State    health.State `json:"state"`    // that of the worst shard
 	Sentence string       `json:"sentence"` // and why
 	Shards   int          `json:"leases"`   // of shards that are not finished
-	Workers  int          `json:"workers"`  // that beat
+	Workers  int          `json:"workers"`  // that send heartbeats
 	Leader   string       `json:"leader,omitempty"`
 	Findings []Finding    `json:"findings"`
 }

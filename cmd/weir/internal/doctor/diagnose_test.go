@@ -142,11 +142,11 @@ func TestDiagnose(t *testing.T) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--watch 21s"}},
-		"a worker whose beats are further apart than the looks": {func(f *Facts) {
+		"a worker whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--watch 21s"}},
-		"workers whose beats are further apart than the looks": {func(f *Facts) {
+		"workers whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
 			f.Second.Leader.Heartbeats = f.First.Leader.Heartbeats
 			f.times(lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
@@ -159,8 +159,8 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Heartbeat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same BeatInterval"}},
-		"a worker that beats too seldom for another": {func(f *Facts) {
+		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same HeartbeatInterval"}},
+		"a worker that sends heartbeats too seldom for another": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Heartbeat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
@@ -302,13 +302,13 @@ func TestDiagnose(t *testing.T) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "letters cannot be put", For: time.Minute, Why: "no such bucket", Failing: lease.Failing{At: "4959", Attempts: 12, Letters: true}}}
 			})
 		}, "error letters-fail s/2", []string{"worker bob cannot dead-letter records of s/2 for 60 s, so the shard waits: no such bucket", "--dead"}},
-		"records were given up": {func(f *Facts) {
+		"records were dead-lettered": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 59 * time.Second})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Why: "no", Failing: lease.Failing{At: "4959", GivenUp: 12}}}
 			})
 		}, "warning given-up s/2", []string{"worker bob has dead-lettered 12 records of s/2 within 60 min, the last of them 4959: no", "weir dead list"}},
-		"records were given up, and the checkpoint stands still for another reason": {func(f *Facts) {
+		"records were dead-lettered, and the checkpoint stands still for another reason": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Failing: lease.Failing{GivenUp: 1}}}

@@ -40,7 +40,7 @@ type leaderInfo struct {
 type workerInfo struct {
 	Worker  string  `json:"worker"`
 	Session string  `json:"session"`
-	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
+	State   string  `json:"state"` // alive, silent, unknown, leaving, ended
 	Leader  bool    `json:"leader"`
 	Drain   bool    `json:"drain,omitempty"` // an operator is draining the worker
 	Leases  int     `json:"leases"`
@@ -129,8 +129,9 @@ func (d deathsInfo) String() string {
 	return text
 }
 
-// describe combines the observations to a description. beating contains the sessions whose
-// heartbeat changed within the time looked. It is nil if the command did not wait for heartbeats.
+// describe combines the observations to a description. beating contains the sessions
+// whose heartbeat changed within the time looked. It is nil if the command did not wait for
+// heartbeats.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
@@ -263,7 +264,7 @@ func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) 
 	case beating == nil:
 		return "unknown"
 	case beating[w.Session]:
-		return "beating"
+		return "alive"
 	case looked < 2*w.Times.Or(lease.DefaultTimes).Heartbeat:
 		return "unknown"
 	}

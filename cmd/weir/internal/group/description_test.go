@@ -66,8 +66,8 @@ gamma   ended             0       –           1 s    5 s       S3
 
 alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
-alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not given up yet, because that would be too many a minute, 1 record given up lately)
-alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not given up yet: of a later version)
+alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because that would be too many a minute, 1 record given up lately)
+alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not dead-lettered yet: of a later version)
 alpha says: 1 of s letters cannot be put for 60 s: no
 
 STREAM  SHARD  STATE     OWNER         EPOCH  LAG    LOAD        CHECKPOINT
@@ -142,7 +142,7 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	slow := lease.Worker{Session: "S", Times: lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
 	d = describe("a", "", lease.View{Workers: []lease.Worker{slow}}, map[string]bool{}, 10*time.Second, nil)
 	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
-		t.Errorf("a worker that beats less often than it was looked at is described as %+v", w)
+		t.Errorf("a worker that sends heartbeats less often than it was looked at is described as %+v", w)
 	}
 	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)

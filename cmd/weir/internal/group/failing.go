@@ -51,14 +51,14 @@ func (f *failingInfo) String() string {
 	switch f.Held {
 	case "":
 	case lease.HeldForOutage:
-		add("not given up yet, because nothing else is handled, either")
+		add("not dead-lettered yet, because nothing else is handled, either")
 	case lease.HeldRate:
-		add("not given up yet, because that would be too many a minute")
+		add("not dead-lettered yet, because that would be too many a minute")
 	default:
-		add("not given up yet: %s", f.Held)
+		add("not dead-lettered yet: %s", f.Held)
 	}
 	if f.GivenUp > 0 {
-		add("%s given up lately", cli.Count(f.GivenUp, "record"))
+		add("%s dead-lettered lately", cli.Count(f.GivenUp, "record"))
 	}
 	if len(parts) == 0 {
 		return ""

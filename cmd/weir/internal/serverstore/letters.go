@@ -28,8 +28,8 @@ func (p Place) CheckLetters() error {
 	return nil
 }
 
-// Letters returns the dead letters in the table weir_letters. If weir_prefix is set, it replaces
-// weir_ in the name. Letters does not call the server.
+// Letters returns the dead letters in the table weir_letters. If weir_prefix is set, it
+// replaces weir_ in the name. Dead letters does not call the server.
 func (p Place) Letters() (*Letters, error) {
 	if err := p.CheckLetters(); err != nil {
 		return nil, err

@@ -239,11 +239,11 @@ func (s *stage) check(t *testing.T, stops bool) map[int][]deadletter.Letter {
 	for flight, how := range s.fails {
 		_, failed := os.Stat(s.path(filepath.Join("failed", fmt.Sprint(flight))))
 		if always := strings.HasSuffix(how, "always"); always != slices.Contains(numbers, flight) {
-			t.Errorf("flight %d fails %s, and letters are of %v", flight, how, numbers)
+			t.Errorf("flight %d fails %s, and dead letters are of %v", flight, how, numbers)
 		} else if !always && failed != nil {
 			t.Errorf("flight %d has not failed: %v", flight, failed)
 		}
 	}
-	t.Logf("%d flights were handled %d times, and %d have letters", len(s.flights), len(effects), len(numbers))
+	t.Logf("%d flights were handled %d times, and %d have dead letters", len(s.flights), len(effects), len(numbers))
 	return letters
 }

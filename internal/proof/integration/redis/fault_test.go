@@ -339,9 +339,9 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := beat(false); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the beat that finds out: %v", err)
+		t.Errorf("the heartbeat that finds out: %v", err)
 	}
 	if err := beat(false); err != nil {
-		t.Errorf("the next beat: %v", err)
+		t.Errorf("the next heartbeat: %v", err)
 	}
 }
