@@ -77,7 +77,7 @@ func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 // retried describes the result of a retry in words. asked is the number of selected dead letters,
 // and there the number of them that still existed.
 func retried(o deadletter.Outcome, asked, there int) string {
-	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "letter", "letters"), plural(o.Done, "was", "were"))}
+	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "dead letter", "dead letters"), plural(o.Done, "was", "were"))}
 	if o.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed and %s", o.Failed, plural(o.Failed, "stays", "stay")))
 	}

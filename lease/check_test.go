@@ -164,7 +164,7 @@ func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{"an assignment without a key", lease.Action{Kind: lease.Assign, Session: "a"}, "stream"},
 		{"a handoff to nobody", lease.Action{Kind: lease.Handoff, Key: checkKey, Session: lease.Nobody}, ""},
 		{"a handoff that is withdrawn", lease.Action{Kind: lease.Handoff, Key: checkKey}, ""},
-		{"a handoff to an invalid session", lease.Action{Kind: lease.Handoff, Key: checkKey, Session: "~~"}, "hand-off"},
+		{"a handoff to an invalid session", lease.Action{Kind: lease.Handoff, Key: checkKey, Session: "~~"}, "handoff"},
 		{"a revocation with a huge epoch", lease.Action{Kind: lease.Revoke, Key: checkKey, Epoch: 1 << 63}, "orders/1"},
 		{"a deletion of a long name", lease.Action{Kind: lease.Delete, Key: lease.Key{Stream: long, Shard: "1"}}, "stream"},
 		{"a move to before time", lease.Action{Kind: lease.Move, Key: checkKey, Born: -1}, "orders/1"},

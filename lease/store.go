@@ -237,7 +237,7 @@ const (
 
 // String returns the name of the kind.
 func (k Kind) String() string {
-	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
+	names := [...]string{Create: "create", Assign: "assign", Handoff: "handoff", Revoke: "revoke", Delete: "delete",
 		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move", Drain: "drain",
 		Pause: "pause", Replace: "replace", Birth: "birth"}
 	if int(k) < len(names) && names[k] != "" {

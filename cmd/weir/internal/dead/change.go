@@ -57,9 +57,9 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	}
 	switch {
 	case !narrowed && !c.all:
-		return cli.Usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
+		return cli.Usagef("%s wants to know which dead letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
 	case narrowed && c.all:
-		return cli.Usagef("--all is all letters: leave it out where something else says which")
+		return cli.Usagef("--all is all dead letters: leave it out where something else says which")
 	}
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
@@ -79,7 +79,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 		return err
 	}
 	if len(items) == 0 {
-		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.Unreadable(unread))
+		return errors.Join(c.report(t, changed{}, "No dead letters: nothing to do.\n"), letters.Unreadable(unread))
 	}
 	if c.dry {
 		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.Unreadable(unread))
@@ -89,7 +89,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 		if letters.Unmarked {
 			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
 		}
-		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "dead letter"), warning), c.verb); err != nil {
 			return err
 		}
 	}
@@ -99,12 +99,12 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 
 // tell prints the result for n dead letters.
 func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
-	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "dead letter"), c.done)
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
-		text += fmt.Sprintf("%s skipped because of changes by another process.\n", cli.Count(o.Taken, "letter"))
+		text += fmt.Sprintf("%s skipped because of changes by another process.\n", cli.Count(o.Taken, "dead letter"))
 	}
 	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }
@@ -275,7 +275,7 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 			return nil
 		})
 		if errors.Is(errors.Unwrap(err), errTold) { // there is no other error
-			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
+			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "dead letter"))
 		}
 		return o, err
 	})

@@ -332,7 +332,7 @@ record, --app chooses one.`,
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			if len(ids) != 1 {
-				return cli.Usagef("%s shows one letter: give its ID", cmd.CommandPath())
+				return cli.Usagef("%s shows one dead letter: give its ID", cmd.CommandPath())
 			}
 			if _, err := l.choose(cmd, ids, letterStates...); err != nil {
 				return err

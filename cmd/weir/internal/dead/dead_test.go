@@ -71,10 +71,10 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 dead letter handled.\n"; handled != want {
 		t.Errorf("%q, want %q", handled, want)
 	}
-	if got := clitest.MustRun(t, "", "dead", "list", dead); got != "No letters.\n" {
+	if got := clitest.MustRun(t, "", "dead", "list", dead); got != "No dead letters.\n" {
 		t.Errorf("%s", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=exit 1"); got != "No letters: nothing to do.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=exit 1"); got != "No dead letters: nothing to do.\n" {
 		t.Errorf("%s", got)
 	}
 	if got := clitest.MustRun(t, "", "dead", "list", dead, "--state=done"); !strings.Contains(got, letter.ID) {
@@ -147,8 +147,7 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	}
 }
 
-// If several processes retry the same dead letters at the same time, each dead letter is handled by
-// one of them.
+// Several processes retry the same dead letters at the same time. Each dead letter is handled once.
 func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	dead, _ := letters(t, 3)
 	into := filepath.Join(t.TempDir(), "handled")

@@ -44,7 +44,7 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	if got := clitest.MustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("list")...); got != "No letters.\n" {
+	if got := clitest.MustRun(t, "", as("list")...); got != "No dead letters.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := clitest.MustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 dead letter dropped.\n" {

@@ -261,7 +261,7 @@ func TestDiagnose(t *testing.T) {
 			f.lease("1", func(l *lease.Lease) {
 				l.Deaths = lease.Deaths{At: l.Position, Count: 3, Tried: 1, Alone: 1, Record: shard.Latest}.String()
 			})
-		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "GiveUp", "weir group reset"}},
+		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "OnFailure", "weir group reset"}},
 		"a worker complains": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
@@ -288,7 +288,7 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldForOutage}}}
 			})
-		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "Patience"}},
+		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "OutageGrace"}},
 		"the rate holds giving up of all shards": {func(f *Facts) {
 			for i, s := range []string{"A", "A", "B"} {
 				f.worker(s, func(w *lease.Worker) {

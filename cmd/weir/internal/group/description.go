@@ -288,7 +288,7 @@ func (d *description) unlead() {
 	default:
 		return
 	}
-	d.led = fmt.Sprintf("%s led (term %d) and %s", d.Leader.Worker, d.Leader.Term, now)
+	d.led = fmt.Sprintf("%s led (epoch %d) and %s", d.Leader.Worker, d.Leader.Term, now)
 	d.Leader = nil
 	if i >= 0 {
 		d.Workers[i].Leader = false
@@ -303,14 +303,14 @@ func (d description) text() string {
 	case d.led != "":
 		leader += ": " + d.led
 	case d.Leader != nil:
-		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
+		leader = fmt.Sprintf("%s leads (epoch %d)", d.Leader.Worker, d.Leader.Term)
 	}
 	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	for _, note := range d.Notes {
 		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
+	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tHEARTBEAT\tFAILOVER\tSESSION")
 	for _, info := range d.Workers {
 		state := info.State
 		if info.Drain {
