@@ -36,7 +36,7 @@ func TestNewFailsWithoutARequiredAbility(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
 	store := able{memstore.New(), lease.WatchHeartbeats}
 	_, err := newConsumer(client, store, Options{App: "not a name", Streams: []string{"s"}}, planted(true))
-	if err == nil || !strings.Contains(err.Error(), "Options.App") || !strings.Contains(err.Error(), "resign by beat") {
+	if err == nil || !strings.Contains(err.Error(), "Options.App") || !strings.Contains(err.Error(), "resign by heartbeat") {
 		t.Errorf("New says %v, which is not all that is wrong", err)
 	}
 	if _, err := newConsumer(client, store, Options{App: "app", Streams: []string{"s"}}, planted(false)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// An order that can never be served is given up at once; another is given up after three failed
-// attempts. Both become dead letters.
+// An order that can never be served is dead-lettered at once; another is dead-lettered after three
+// failed attempts. Both become dead letters.
 func ExampleFailurePolicy() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

@@ -9,8 +9,8 @@ import (
 )
 
 // FailurePolicy sets when weir dead-letters a record whose handler fails. weir then puts a dead
-// letter into Destination, and continues with the next record once the dead letter is durable. With
-// the zero FailurePolicy, a batch is handled again until it succeeds.
+// dead letter into Destination, and continues with the next record once the dead letter is durable.
+// With the zero FailurePolicy, a batch is handled again until it succeeds.
 //
 // weir dead-letters the record that [FailedAt] or [RejectAt] names, the record at which a
 // [RecordFunc] failed, or the only record of a batch. If a handler fails with several records and

@@ -137,7 +137,7 @@ func (d *handed) next(p delivery.Part) *Batch {
 	}
 	switch n := len(p.Records); {
 	case d.Calls == 1 && d.first != nil:
-		b.Records = d.first[p.From : p.From+n : p.From+n] // records before it may have been given up
+		b.Records = d.first[p.From : p.From+n : p.From+n] // records before it may have been dead-lettered
 	case d.copies != nil:
 		*d.copies = append((*d.copies)[:0], whole(p.Records)...)
 		b.Records = (*d.copies)[:n:n]

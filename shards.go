@@ -69,8 +69,8 @@ type ShardHandlers struct {
 	// ended.
 	//
 	// With [Options].OnFailure, the sink has to keep [shard.End] when it handles a batch with
-	// [Batch].End. A record that was given up at the end of a shard is not in the sink, so without
-	// that position weir would read the shard again and again.
+	// [Batch].End. A record that was dead-lettered at the end of a shard is not in the sink, so
+	// without that position weir would read the shard again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 
 	// KeepsRecords declares that handlers use the records of a batch after they have returned.

@@ -36,7 +36,7 @@ type eventWords struct{ label, words string }
 var eventKinds = [...]eventWords{
 	storeEvent: {"store", "store"}, deathEvent: {"death", "death"}, workerEvent: {"worker", "worker"}, drainEvent: {"drain", "drain"},
 	pauseEvent: {"pause", "pause"}, leaderEvent: {"leader", "leader"}, reshardEvent: {"shards", "shards"}, handoverEvent: {"handover", "hand-over"},
-	stallEvent: {"stall", "stall"}, failingEvent: {"failing", "failing handler"}, givenUpEvent: {"given_up", "records given up"}, troubleEvent: {"trouble", "other trouble"},
+	stallEvent: {"stall", "stall"}, failingEvent: {"failing", "failing handler"}, givenUpEvent: {"given_up", "records dead-lettered"}, troubleEvent: {"trouble", "other trouble"},
 }
 
 func (k eventKind) String() string { return eventKinds[k].words }
@@ -176,7 +176,7 @@ func (c *comparison) workers() {
 		case life == lifeSilent:
 			c.add(deathEvent, name+" sends no heartbeats", none, name).since = c.now.beats[w.Session].first
 		case before == lifeSilent:
-			c.add(deathEvent, name+" beats again", none, name).over = true
+			c.add(deathEvent, name+" is alive again", none, name).over = true
 		case life == lifeLeaving:
 			c.add(workerEvent, name+" is being stopped", none, name)
 		}
@@ -346,7 +346,7 @@ func (c *comparison) failures(was, is lease.Lease, owner string) {
 		c.add(failingEvent, "the handler no longer fails", is.Key, owner).over = true
 	}
 	if n := now.GivenUp - before.GivenUp; n > 0 {
-		c.add(givenUpEvent, fmt.Sprintf("%d %s given up: %s", n, plural(n, "record was", "records were"), why), is.Key, owner)
+		c.add(givenUpEvent, fmt.Sprintf("%d %s dead-lettered: %s", n, plural(n, "record was", "records were"), why), is.Key, owner)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		}, nil},
 		{"a worker falls silent", func(_, now *sighting) { silent(now, "sa") }, []string{"death: a sends no heartbeats a"}},
 		{"a worker is silent as before", func(old, now *sighting) { silent(old, "sa"); silent(now, "sa") }, nil},
-		{"a silent worker beats again", func(old, _ *sighting) { silent(old, "sa") }, []string{"death: a beats again (over) a"}},
+		{"a silent worker is alive again", func(old, _ *sighting) { silent(old, "sa") }, []string{"death: a is alive again (over) a"}},
 		{"a dead worker's shards go to another", func(old, now *sighting) {
 			silent(old, "sa")
 			now.view.Workers[0].Ended = true
@@ -179,10 +179,10 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 			old.view.Workers[0].Troubles = []lease.Trouble{{Key: keyOf(1), Failing: lease.Failing{Attempts: 3}}}
 			now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "sb", 2
 		}, []string{"handover: from a to b 1 a b"}},
-		{"more records are given up", func(old, now *sighting) {
+		{"more records are dead-lettered", func(old, now *sighting) {
 			old.view.Workers[0].Troubles = []lease.Trouble{{Key: keyOf(1), State: lease.GaveUp, Failing: lease.Failing{GivenUp: 2}}}
 			now.view.Workers[0].Troubles = []lease.Trouble{{Key: keyOf(1), State: lease.GaveUp, Why: "bad", Failing: lease.Failing{GivenUp: 3}}}
-		}, []string{"given_up: 1 record was given up: bad 1 a"}},
+		}, []string{"given_up: 1 record was dead-lettered: bad 1 a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

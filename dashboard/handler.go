@@ -63,9 +63,9 @@ type Options struct {
 	// them after 10 s. Without Letters the page shows no dead letters. Optional.
 	Letters deadletter.Box
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
-	// calls it when an authorized user asks for a retry. The page retries one letter at a time. All
-	// letters of a request share the 50 s of a write, and the context ends after that time. Without
-	// RetryLetter, the page can only show dead letters. Optional.
+	// calls it when an authorized user asks for a retry. The page retries one dead letter at a
+	// time. All dead letters of a request share the 50 s of a write, and the context ends after
+	// that time. Without RetryLetter, the page can only show dead letters. Optional.
 	RetryLetter func(context.Context, deadletter.Item) error
 	// Logger logs each write and each refused write, with the user. The default is slog.Default().
 	Logger *slog.Logger

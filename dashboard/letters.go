@@ -13,16 +13,16 @@ import (
 // Limits of the page of dead letters. The command "weir dead" handles more.
 const (
 	mostLetters  = 200              // maximum number shown, and retried at once
-	lettersBound = 10 * time.Second // time limit for reading the letters
+	lettersBound = 10 * time.Second // time limit for reading the dead letters
 )
 
 // lettersPage contains the unhandled dead letters of an application.
 type lettersPage struct {
 	pageHead
-	Of          deadletter.Filter
+	Of          deadletter.Selection
 	Rows        []letterRow
 	More        bool
-	Unread      int // number of unreadable letters
+	Unread      int // number of unreadable dead letters
 	Err         string
 	CannotRetry string
 }
@@ -47,7 +47,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := lettersPage{pageHead: stillHead("Dead letters of "+app, app)}
-	p.Of = deadletter.Filter{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
+	p.Of = deadletter.Selection{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
 	items, unread, err := h.letters(r.Context(), app, p.Of, mostLetters+1)
 	if r.Context().Err() != nil {
 		return // the client has disconnected
@@ -69,9 +69,9 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // letters returns the first most unhandled dead letters of an application that match a filter.
-// unread is the number of unreadable letters that it found before it stopped. If it returns an
+// unread is the number of unreadable dead letters that it found before it stopped. If it returns an
 // error, there may be more letters.
-func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
+func (h *handler) letters(ctx context.Context, app string, of deadletter.Selection, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)
 	defer cancel()
 	of.States = []deadletter.State{deadletter.Kept}

@@ -82,7 +82,7 @@ func TestLettersAreShownWithoutKeysAndPayloads(t *testing.T) {
 		t.Errorf("without letters: %d", w.Code)
 	}
 	if page := shown(t, without, "/app?app=billing"); strings.Contains(page, "given up") {
-		t.Error("it leads to letters that it does not know")
+		t.Error("it leads to dead letters that it does not know")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestLettersAreHandledAgain(t *testing.T) {
 		return nil
 	}})
 	form := d.form(lettersOfBilling, "retry-letters", "app", "billing")
-	d.retries(http.StatusOK, "1 of 3 letters was handled again; 2 failed and stay.")
+	d.retries(http.StatusOK, "1 of 3 dead letters was handled again; 2 failed and stay.")
 	if want := "[100 a card's number 101 a card's number 102 a card's number]"; fmt.Sprint(handled) != want {
 		t.Errorf("handled %v, want %v", handled, want)
 	}
@@ -115,7 +115,7 @@ func TestLettersAreHandledAgain(t *testing.T) {
 		t.Errorf("asked for %+v", a)
 	}
 	handled = nil
-	d.sends(form, http.StatusBadGateway, "0 of 3 letters were handled again; 2 failed and stay; another process has handled 1 since.")
+	d.sends(form, http.StatusBadGateway, "0 of 3 dead letters were handled again; 2 failed and stay; another process has handled 1 since.")
 	if len(handled) != 2 {
 		t.Errorf("handled %v", handled)
 	}
@@ -138,7 +138,7 @@ func TestLettersThatMayNotBeHandledAgain(t *testing.T) {
 	d.sends(with(make([]string, 201)...), http.StatusBadRequest, "at most 200 can be handled")
 	d.sends(with(""), http.StatusBadRequest, "which is too long")
 	d.sends(with(strings.Repeat("x", 5000)), http.StatusBadRequest, "which is too long")
-	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Another process") // a letter of another application
+	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Another process") // a dead letter of another application
 	d.refuses = errors.New("not you")
 	d.sends(form, http.StatusForbidden, "not you")
 	if got := states(t, path); got != "b:kept s:kept" {
@@ -168,7 +168,7 @@ func TestHandlingLettersAgainEndsWithTheTimeOfAWrite(t *testing.T) {
 		first := make(chan struct{})
 		go func() {
 			defer close(first)
-			d.sends(form, http.StatusOK, "1 of 3 letters was handled again; 2 are left, and one of these may have been begun.")
+			d.sends(form, http.StatusOK, "1 of 3 dead letters was handled again; 2 are left, and one of these may have been begun.")
 		}()
 		time.Sleep(time.Second)
 		d.sends(form, http.StatusConflict, "Another user is retrying dead letters now")

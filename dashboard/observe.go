@@ -268,7 +268,7 @@ func (s *sighting) look() observe.Look {
 	return l
 }
 
-// see returns the beat after a read at the time now.
+// see returns the heartbeat after a read at the time now.
 func (b beat) see(w lease.Worker, now time.Time) beat {
 	switch {
 	case b.first.IsZero():
@@ -296,7 +296,7 @@ const (
 
 func (l life) String() string {
 	return [...]string{
-		"no heartbeat seen yet", "beats", "leaves", "silent", "ended", "not known now",
+		"no heartbeat seen yet", "alive", "leaves", "silent", "ended", "not known now",
 	}[l]
 }
 

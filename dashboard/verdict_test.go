@@ -19,9 +19,9 @@ func TestWorkersAreSilentOnlyAfterLooksThatSawIt(t *testing.T) {
 		want life
 	}{
 		{"one look", look(never, 7, 0), lifeUnknown},
-		{"two looks at a worker that beats", look(look(never, 7, 0), 9, 2), lifeBeats},
-		{"no beat for a while", look(look(look(never, 7, 0), 9, 2), 9, 6), lifeBeats},
-		{"no beat for the failover time", look(look(look(never, 7, 0), 9, 2), 9, 7), lifeSilent},
+		{"two looks at a worker that sends heartbeats", look(look(never, 7, 0), 9, 2), lifeBeats},
+		{"no heartbeat for a while", look(look(look(never, 7, 0), 9, 2), 9, 6), lifeBeats},
+		{"no heartbeat for the failover time", look(look(look(never, 7, 0), 9, 2), 9, 7), lifeSilent},
 		{"and again", look(look(look(never, 7, 0), 7, 9), 8, 10), lifeBeats},
 		{"looks an hour apart say little", look(look(never, 7, 0), 9, 3600), lifeUnknown},
 	} {

@@ -36,13 +36,13 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
 		return "", nil, refuse(http.StatusForbidden, "This page cannot handle dead letters again: set --retry-exec, or Options.RetryLetter.")
 	}
-	// Two concurrent retries could handle a letter twice, because neither knows which letters the
-	// other has handled.
+	// Two concurrent retries could handle a dead letter twice, because neither knows which dead
+	// letters the other has handled.
 	if !h.retrying.TryLock() {
 		return "", nil, refuse(http.StatusConflict, "Another user is retrying dead letters now. Try again when that has ended.")
 	}
 	defer h.retrying.Unlock()
-	items, _, err := h.letters(ctx, a.App, deadletter.Filter{IDs: a.Letters}, len(a.Letters))
+	items, _, err := h.letters(ctx, a.App, deadletter.Selection{IDs: a.Letters}, len(a.Letters))
 	if err != nil {
 		return "", nil, refuse(http.StatusBadGateway, "%v, so nothing was changed.", err)
 	}
@@ -61,10 +61,10 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 	case o.Done == 0:
 		return "", nil, refuse(http.StatusBadGateway, "%s %v", text, err)
 	}
-	return text, []string{err.Error()}, nil // the first error; the letters that failed stay
+	return text, []string{err.Error()}, nil // the first error; the dead letters that failed stay
 }
 
-// retryOne handles one dead letter again. It turns a panic into an error, so the letter stays.
+// retryOne handles one dead letter again. It turns a panic into an error, so the dead letter stays.
 func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,10 +74,10 @@ func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	return h.opts.RetryLetter(ctx, i)
 }
 
-// retried describes the result of a retry in words. asked is the number of selected letters, and
-// there the number of them that still existed.
+// retried describes the result of a retry in words. asked is the number of selected dead letters,
+// and there the number of them that still existed.
 func retried(o deadletter.Outcome, asked, there int) string {
-	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "letter", "letters"), plural(o.Done, "was", "were"))}
+	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "dead letter", "dead letters"), plural(o.Done, "was", "were"))}
 	if o.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed and %s", o.Failed, plural(o.Failed, "stays", "stay")))
 	}

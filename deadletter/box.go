@@ -43,11 +43,11 @@ type Box interface {
 
 // ErrChanged is returned by [Box].Mark for dead letters that have changed since they were yielded.
 // Either another process has marked them, or they were put again.
-var ErrChanged = errors.New("weir: another process has changed the letter")
+var ErrChanged = errors.New("weir: another process has changed the dead letter")
 
 // Filter selects dead letters. The zero Filter selects all of them. If several fields are set, all
 // of them must match.
-type Filter struct {
+type Selection struct {
 	IDs          []string // IDs of dead letters or of their records; nil selects all
 	App          string   // the application that wrote the dead letter
 	Stream       string
@@ -60,7 +60,7 @@ type Filter struct {
 }
 
 // Matches reports whether the filter selects a dead letter.
-func (f *Filter) Matches(i *Item) bool {
+func (f *Selection) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),
 		f.App != "" && f.App != i.App,
@@ -102,7 +102,7 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 			o.Taken++
 			continue
 		} else if err != nil {
-			return o, errors.Join(fmt.Errorf("weir: marking letter %s as begun: %w", i.ID, err), first)
+			return o, errors.Join(fmt.Errorf("weir: marking dead letter %s as begun: %w", i.ID, err), first)
 		}
 		to := Done
 		if err := handle(ctx, i); err != nil {
@@ -120,7 +120,7 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 		// Mark a finished dead letter even if ctx has just ended. If the record was dead-lettered
 		// again meanwhile, the dead letter stays Kept.
 		if err := b.Mark(context.WithoutCancel(ctx), to, i.ID); err != nil && !errors.Is(err, ErrChanged) {
-			return o, errors.Join(fmt.Errorf("weir: marking letter %s as %s: %w", i.ID, to, err), first)
+			return o, errors.Join(fmt.Errorf("weir: marking dead letter %s as %s: %w", i.ID, to, err), first)
 		}
 	}
 	return o, first

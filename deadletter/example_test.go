@@ -23,7 +23,7 @@ func ExampleRetry() {
 		log.Fatal(err)
 	}
 
-	kept := deadletter.Filter{States: []deadletter.State{deadletter.Kept}}
+	kept := deadletter.Selection{States: []deadletter.State{deadletter.Kept}}
 	var letters []deadletter.Item
 	for letter, err := range box.Items(ctx) {
 		if err != nil {

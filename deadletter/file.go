@@ -87,7 +87,7 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	switch to {
 	case Kept, Begun, Done, Dropped:
 	default:
-		return fmt.Errorf("weir: %q is not a valid state of a letter", to)
+		return fmt.Errorf("weir: %q is not a valid state of a dead letter", to)
 	}
 	f.marking.Lock()
 	defer f.marking.Unlock()

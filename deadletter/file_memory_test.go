@@ -39,7 +39,7 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 		put(t, b, ns...)
 		items(t, b)
 		if n := remembered(b); n != 0 && round == 0 {
-			t.Errorf("%d letters are remembered, none of which is marked", n)
+			t.Errorf("%d dead letters are remembered, none of which is marked", n)
 		}
 		mark(t, b, deadletter.Begun, ns[:10]...)
 		mark(t, b, deadletter.Done, ns[:10]...)
@@ -48,7 +48,7 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 			t.Errorf("%d letters", len(all))
 		}
 		if n := remembered(b); n > 20 {
-			t.Errorf("%d letters are remembered, of which 20 are marked", n)
+			t.Errorf("%d dead letters are remembered, of which 20 are marked", n)
 		}
 		if err := os.Rename(path, path+".old"); err != nil { // the dead letters are moved away
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 			put(t, b, ns[0])
 			items(t, b)
 			if n := remembered(b); n != 0 {
-				t.Errorf("%d letters of files that were put away are remembered", n)
+				t.Errorf("%d dead letters of files that were put away are remembered", n)
 			}
 		}
 	}

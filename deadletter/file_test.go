@@ -237,31 +237,31 @@ func TestFilters(t *testing.T) {
 	i.PartitionKey, i.ErrorType = "LH123", "*net.OpError"
 	at := i.GivenUp
 	for name, row := range map[string]struct {
-		deadletter.Filter
+		deadletter.Selection
 		want bool
 	}{
-		"nothing":               {deadletter.Filter{}, true},
-		"the id":                {deadletter.Filter{IDs: []string{"x", i.ID}}, true},
-		"another id":            {deadletter.Filter{IDs: []string{"x"}}, false},
-		"no id":                 {deadletter.Filter{IDs: []string{}}, false},
-		"the stream":            {deadletter.Filter{Stream: "s"}, true},
-		"another stream":        {deadletter.Filter{Stream: "S"}, false},
-		"the shard":             {deadletter.Filter{Shard: "shardId-000000000000"}, true},
-		"another shard":         {deadletter.Filter{Shard: "shardId-000000000001"}, false},
-		"the key":               {deadletter.Filter{Key: "LH123"}, true},
-		"a part of the key":     {deadletter.Filter{Key: "LH"}, false},
-		"a part of the error":   {deadletter.Filter{Error: "fuse"}, true},
-		"the type of the error": {deadletter.Filter{Error: "net.OpError"}, true},
-		"another error":         {deadletter.Filter{Error: "timeout"}, false},
-		"the reason":            {deadletter.Filter{Reason: deadletter.Attempts}, true},
-		"another reason":        {deadletter.Filter{Reason: deadletter.Age}, false},
-		"since then":            {deadletter.Filter{Since: at}, true},
-		"since later":           {deadletter.Filter{Since: at.Add(1)}, false},
-		"until then":            {deadletter.Filter{Until: at}, false},
-		"until later":           {deadletter.Filter{Until: at.Add(1)}, true},
-		"the state":             {deadletter.Filter{States: []deadletter.State{deadletter.Begun, deadletter.Kept}}, true},
-		"another state":         {deadletter.Filter{States: []deadletter.State{deadletter.Done}}, false},
-		"one of two":            {deadletter.Filter{Stream: "s", Key: "other"}, false},
+		"nothing":               {deadletter.Selection{}, true},
+		"the id":                {deadletter.Selection{IDs: []string{"x", i.ID}}, true},
+		"another id":            {deadletter.Selection{IDs: []string{"x"}}, false},
+		"no id":                 {deadletter.Selection{IDs: []string{}}, false},
+		"the stream":            {deadletter.Selection{Stream: "s"}, true},
+		"another stream":        {deadletter.Selection{Stream: "S"}, false},
+		"the shard":             {deadletter.Selection{Shard: "shardId-000000000000"}, true},
+		"another shard":         {deadletter.Selection{Shard: "shardId-000000000001"}, false},
+		"the key":               {deadletter.Selection{Key: "LH123"}, true},
+		"a part of the key":     {deadletter.Selection{Key: "LH"}, false},
+		"a part of the error":   {deadletter.Selection{Error: "fuse"}, true},
+		"the type of the error": {deadletter.Selection{Error: "net.OpError"}, true},
+		"another error":         {deadletter.Selection{Error: "timeout"}, false},
+		"the reason":            {deadletter.Selection{Reason: deadletter.Attempts}, true},
+		"another reason":        {deadletter.Selection{Reason: deadletter.Age}, false},
+		"since then":            {deadletter.Selection{Since: at}, true},
+		"since later":           {deadletter.Selection{Since: at.Add(1)}, false},
+		"until then":            {deadletter.Selection{Until: at}, false},
+		"until later":           {deadletter.Selection{Until: at.Add(1)}, true},
+		"the state":             {deadletter.Selection{States: []deadletter.State{deadletter.Begun, deadletter.Kept}}, true},
+		"another state":         {deadletter.Selection{States: []deadletter.State{deadletter.Done}}, false},
+		"one of two":            {deadletter.Selection{Stream: "s", Key: "other"}, false},
 	} {
 		if got := row.Matches(&i); got != row.want {
 			t.Errorf("%s: %v", name, got)

@@ -129,7 +129,7 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 		return nil, err
 	}
 	if len(letters) == 0 {
-		return nil, errors.New("weir: a message in Lambda's form needs at least one letter")
+		return nil, errors.New("weir: a message in Lambda's form needs at least one dead letter")
 	}
 	m, err := l.message(letters)
 	return m.Text, err
@@ -197,7 +197,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	for i := range letters {
 		at := &letters[i]
 		if at.Stream != first.Stream || at.Shard != first.Shard {
-			return of, fmt.Errorf("weir: a message in Lambda's form is about one shard: letters %s and %s", first.ID, at.ID)
+			return of, fmt.Errorf("weir: a message in Lambda's form is about one shard: dead letters %s and %s", first.ID, at.ID)
 		}
 		if i == 0 || at.SequenceNumber != letters[i-1].SequenceNumber {
 			m.Batch.Size++
@@ -227,7 +227,7 @@ func lambdaJSON(v any) ([]byte, error) {
 	to := json.NewEncoder(&b)
 	to.SetEscapeHTML(false)
 	if err := to.Encode(v); err != nil {
-		return nil, fmt.Errorf("weir: a letter in Lambda's form: %w", err)
+		return nil, fmt.Errorf("weir: a dead letter in Lambda's form: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

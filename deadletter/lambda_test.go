@@ -123,8 +123,8 @@ func TestWhatLambdasFormRefuses(t *testing.T) {
 		`StreamARN "arn:aws:kinesis:x" is no`:      {deadletter.Lambda{FunctionARN: "f", StreamARN: "arn:aws:kinesis:x"}, failed(deadletter.Age, 7)},
 		`StreamARN "arn:aws:sqs:r:1:stream/x" is`:  {deadletter.Lambda{FunctionARN: "f", StreamARN: "arn:aws:sqs:r:1:stream/x"}, failed(deadletter.Age, 7)},
 		`StreamARN "arn:aws:kinesis::1:stream/x" `: {deadletter.Lambda{FunctionARN: "f", StreamARN: "arn:aws:kinesis::1:stream/x"}, failed(deadletter.Age, 7)},
-		"needs at least one letter":                {lambda, nil},
-		"about one shard: letters":                 {lambda, two},
+		"needs at least one dead letter":           {lambda, nil},
+		"about one shard: dead letters":            {lambda, two},
 	} {
 		if got, err := row.Message(row.letters); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v", want, got, err)
@@ -150,7 +150,7 @@ func TestMessagesOfLambdasForm(t *testing.T) {
 		}
 	}
 	if !slices.Equal(about, []int{2, 1, 1, 2}) || len(ids) != 4 || len(mappings) != 2 {
-		t.Errorf("messages about %d letters, %d IDs, mappings %v", about, len(ids), mappings)
+		t.Errorf("messages about %d dead letters, %d IDs, mappings %v", about, len(ids), mappings)
 	}
 	if none, err := lambda.Messages(nil); len(none) != 0 || err != nil {
 		t.Errorf("%+v, %v", none, err)

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Letter is a dead letter. As JSON it is one object with the names below. Times are in RFC 3339 and
-// UTC, and the payload is in base64.
+// Letter is a dead letter. As JSON it is one object with the names below. Times are in RFC
+// 3339 and UTC, and the payload is in base64.
 type Letter struct {
 	// Version is the version of this form: 1.
 	Version int `json:"weir_letter"`

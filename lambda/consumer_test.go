@@ -112,7 +112,7 @@ func TestRecordsThatAreTooOldAreLeftOut(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		stop()
 		if strings.Join(got, " ") != "young" || len(letters) != 301 {
-			t.Errorf("the function handled %q, and there are %d letters", got, len(letters))
+			t.Errorf("the function handled %q, and there are %d dead letters", got, len(letters))
 		}
 		for name, l := range letters {
 			if l.Reason != deadletter.Age || (l.Attempts == 0) != strings.HasPrefix(name, "old") || !strings.Contains(l.Error, "older than 1m0s") {

@@ -19,12 +19,12 @@ import (
 type Abilities uint64
 
 const (
-	// WatchBeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
-	// requests them. The store reads no leases for this. Each worker can then detect which sessions
-	// are alive.
+	// WatchHeartbeats returns the heartbeat counts of all sessions in the answer to a heartbeat
+	// that requests them. The store reads no leases for this. Each worker can then detect which
+	// sessions are alive.
 	WatchHeartbeats Abilities = 1 << iota
-	// ResignByBeat lets a leader resign with a heartbeat. This helps when its calls of [Store.Lead]
-	// fail.
+	// ResignByHeartbeat lets a leader resign with a heartbeat. This helps when its calls of
+	// [Store.Lead] fail.
 	ResignByHeartbeat
 	// NoteFailures stores [Trouble].Failing for operators.
 	NoteFailures
@@ -42,7 +42,7 @@ const (
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history", "note streams"}
+var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams"}
 
 // Has reports whether a contains all abilities of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }
@@ -50,8 +50,8 @@ func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }
 // Missing returns the abilities of wanted that a lacks.
 func (a Abilities) Missing(wanted Abilities) Abilities { return wanted &^ a }
 
-// String lists the abilities in the order of their constants, such as "watch beats, resign by
-// beat". It returns "none" for the empty set.
+// String lists the abilities in the order of their constants, such as "watch heartbeats, resign by
+// heartbeat". It returns "none" for the empty set.
 func (a Abilities) String() string {
 	if a == 0 {
 		return "none"

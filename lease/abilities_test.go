@@ -15,10 +15,10 @@ func TestAbilities(t *testing.T) {
 	}{
 		{"nothing is missing where nothing is wanted", 0, 0, 0, "none"},
 		{"a store that has none lacks what is wanted", 0, WatchHeartbeats, WatchHeartbeats, "none"},
-		{"what is there is not missing", WatchHeartbeats, WatchHeartbeats, 0, "watch beats"},
-		{"of two that are wanted one is missing", ResignByHeartbeat, WatchHeartbeats | ResignByHeartbeat, WatchHeartbeats, "resign by beat"},
-		{"more than is wanted", AllAbilities, ResignByHeartbeat, 0, "watch beats, resign by beat, note failures, note deaths, keep history, note streams"},
-		{"what this version does not know has a number", WatchHeartbeats | 1<<63, WatchHeartbeats, 0, "watch beats, ability 63"},
+		{"what is there is not missing", WatchHeartbeats, WatchHeartbeats, 0, "watch heartbeats"},
+		{"of two that are wanted one is missing", ResignByHeartbeat, WatchHeartbeats | ResignByHeartbeat, WatchHeartbeats, "resign by heartbeat"},
+		{"more than is wanted", AllAbilities, ResignByHeartbeat, 0, "watch heartbeats, resign by heartbeat, note failures, note deaths, keep history, note streams"},
+		{"what this version does not know has a number", WatchHeartbeats | 1<<63, WatchHeartbeats, 0, "watch heartbeats, ability 63"},
 	} {
 		if got := c.has.Missing(c.wanted); got != c.missing || c.has.Has(c.wanted) != (c.missing == 0) {
 			t.Errorf("%s: Missing is %v, Has %t, want %v", c.name, got, c.has.Has(c.wanted), c.missing)

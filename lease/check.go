@@ -124,7 +124,7 @@ func (a Action) Check() error {
 		return a.checkKey()
 	case EndSession:
 		if a.Heartbeats > math.MaxInt64 {
-			return fmt.Errorf("lease: %s: the beat count is above 2^63-1", a)
+			return fmt.Errorf("lease: %s: the heartbeat count is above 2^63-1", a)
 		}
 		return checkSession("Session of "+a.Kind.String(), a.Session)
 	case Forget, Tell, Drain:

@@ -93,7 +93,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 			want: []string{text(Deaths{At: at("7"), Count: 3, Given: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Given: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Given: 1})}},
 		{name: "it never knew", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 3})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 1, Given: 1})}},
-		{name: "it has beaten since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
+		{name: "it has sent a heartbeat since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
 		// The death is recorded when the lease is assigned later.
@@ -103,7 +103,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "it was revoked from one that was to stop", leases: []Lease{{Owner: "-", Revoked: "x"}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
 		{name: "nobody had it", leases: []Lease{{Owner: "-", Deaths: text(Deaths{At: at("7"), Count: 1})}}, owner: Worker{Ended: true}, want: []string{""}},
 		{name: "its owner is not known", leases: []Lease{{Owner: "y"}}, owner: Worker{Ended: true}, want: []string{""}},
-		{name: "a hand-off took too long", leases: []Lease{{Heir: "b"}}, want: []string{""}},
+		{name: "a handoff took too long", leases: []Lease{{Heir: "b"}}, want: []string{""}},
 	} {
 		v := View{Workers: []Worker{{Session: "b", Heartbeats: 1}}, Paused: c.paused}
 		c.owner.Session, c.owner.Heartbeats = "x", 3

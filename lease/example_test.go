@@ -25,6 +25,6 @@ func ExamplePlan() {
 		fmt.Println(action)
 	}
 	// Output:
-	// hand-off orders/1 epoch=7 to bea
-	// hand-off orders/3 epoch=7 to bea
+	// handoff orders/1 epoch=7 to bea
+	// handoff orders/3 epoch=7 to bea
 }

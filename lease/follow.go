@@ -5,8 +5,8 @@ import (
 )
 
 // Follow watches other sessions through the answers to a worker's own heartbeats. It watches the
-// leader. It also watches all other sessions if the store reports them ([WatchBeats]). The zero
-// Follow is ready to use. It is not safe for concurrent use.
+// leader. It also watches all other sessions if the store reports them ([WatchHeartbeats]). The
+// zero Follow is ready to use. It is not safe for concurrent use.
 type Follow struct {
 	beats  stillness
 	leader Leader

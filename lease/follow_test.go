@@ -25,7 +25,7 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 // leader.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
-	old := Leader{Session: "old", Term: 1, Heartbeats: 7}
+	old := Leader{Session: "old", Epoch: 1, Heartbeats: 7}
 	for i := range 6 {
 		beat := uint64(i)
 		f.see(old, map[string]uint64{"old": 7, "dead": 3, "lives": beat, "late": min(beat, 2)})
@@ -68,7 +68,7 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("a count that stood for 5 s: %v", d)
 	}
 	if d := dead(start(), workers(map[string]uint64{"a": 4})); len(d) != 0 {
-		t.Errorf("a count that moved after the last beat: %v", d)
+		t.Errorf("a count that moved after the last heartbeat: %v", d)
 	}
 	f := start()
 	f.see(Leader{}, map[string]uint64{"a": 4})
@@ -105,7 +105,7 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 func TestFollowCountsTimeBetweenManyBeats(t *testing.T) {
 	times := Times{Heartbeat: time.Second, Failover: 5 * time.Second}
 	start := time.UnixMilli(0)
-	o := Orders{Leader: Leader{Session: "x", Term: 1, Heartbeats: 7}, Others: []SessionHeartbeat{{Session: "x", Heartbeats: 7}}}
+	o := Orders{Leader: Leader{Session: "x", Epoch: 1, Heartbeats: 7}, Others: []SessionHeartbeat{{Session: "x", Heartbeats: 7}}}
 	var f Follow
 	for began := start; ; began = began.Add(10 * time.Millisecond) {
 		dead, wait := f.See(o, times, began, began.Add(9*time.Millisecond))

@@ -200,7 +200,7 @@ type Leader struct {
 	Session string
 	// Term is the number of changes of leader. Candidates send the last term that they saw. The
 	// term stays the same when a leader's session ends, or resigns with a heartbeat.
-	Term uint64
+	Epoch uint64
 	// Beat is the heartbeat count of Session. The leader is alive as long as this count changes.
 	Heartbeats uint64
 	// Streams are the [Worker.Streams] of Session. They are only set in answers to heartbeats that

@@ -210,7 +210,7 @@ func TestWatchKnowsWhatIsRecent(t *testing.T) {
 	}
 	v.Same = true
 	if r := see(time.Second - 1); len(r) != 2 {
-		t.Errorf("almost a beat later: %v", r)
+		t.Errorf("almost a heartbeat later: %v", r)
 	}
 	if r := see(1); len(r) != 0 {
 		t.Errorf("a beat later: %v", r)

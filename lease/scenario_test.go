@@ -174,7 +174,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 	case "show":
 		out.WriteString(s.String())
 		return nil
-	case "beat", "dead", "out-of-date", "leaving", "leave", "drain", "undrain", "cut-off", "restored":
+	case "heartbeat", "dead", "out-of-date", "leaving", "leave", "drain", "undrain", "cut-off", "restored":
 		if len(args) != 1 || s.workers[args[0]] == nil {
 			return fmt.Errorf("wants one worker")
 		}
@@ -198,7 +198,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 func (s *scenario) happens(what, session string) {
 	w := s.workers[session]
 	switch what {
-	case "beat":
+	case "heartbeat":
 		w.Heartbeats++
 	case "dead":
 		s.facts.Dead[session] = w.Heartbeats

@@ -108,12 +108,12 @@ type Report struct {
 	// Troubles is described at [Worker.Troubles]. The worst come first, because the list is cut
 	// after [MaxTroubles] or 3 KiB.
 	Troubles []Trouble
-	// Others requests [Orders.Others]. A store without [WatchBeats] ignores it.
+	// Others requests [Orders.Others]. A store without [WatchHeartbeats] ignores it.
 	Others bool
 	// Resigns is the leadership term that the session resigns, or 0. If the session leads at that
 	// term, there is no leader after this heartbeat. The term itself stays the same, as when a
 	// leader's session ends. Resigns never makes a heartbeat fail: [Orders.Leader] shows whether it
-	// had an effect. A store without [ResignByBeat] ignores it.
+	// had an effect. A store without [ResignByHeartbeat] ignores it.
 	Resigns uint64
 }
 
@@ -167,7 +167,7 @@ type Orders struct {
 // SessionBeat is the heartbeat count of a session.
 type SessionHeartbeat struct {
 	Session    string
-	Heartbeats uint64 // see [Worker.Beat]
+	Heartbeats uint64 // see [Worker.Heartbeats]
 }
 
 // View is the input of a leader's plan.
@@ -237,7 +237,7 @@ const (
 
 // String returns the name of the kind.
 func (k Kind) String() string {
-	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
+	names := [...]string{Create: "create", Assign: "assign", Handoff: "handoff", Revoke: "revoke", Delete: "delete",
 		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move", Drain: "drain",
 		Pause: "pause", Replace: "replace", Birth: "birth"}
 	if int(k) < len(names) && names[k] != "" {
@@ -286,7 +286,7 @@ func (a Action) String() string {
 	case Move:
 		return fmt.Sprintf("move %s epoch=%d to %s", a.Key, a.Epoch, a.Position)
 	case EndSession:
-		return fmt.Sprintf("end session %s beat=%d", a.Session, a.Heartbeats)
+		return fmt.Sprintf("end session %s heartbeat=%d", a.Session, a.Heartbeats)
 	case Drain:
 		return fmt.Sprintf("drain %s on=%t", a.Session, a.On)
 	case Pause:

@@ -33,13 +33,13 @@ func (t Times) check() error {
 	for _, d := range [...]struct {
 		name  string
 		value time.Duration
-	}{{"the beat interval", t.Heartbeat}, {"the failover time", t.Failover}, {"the hand-off timeout", t.Handoff}} {
+	}{{"the heartbeat interval", t.Heartbeat}, {"the failover time", t.Failover}, {"the handoff timeout", t.Handoff}} {
 		if d.value < time.Millisecond || d.value > longestTime || d.value%time.Millisecond != 0 {
 			return fmt.Errorf("lease: %s is %v: want whole milliseconds, 1ms to %v", d.name, d.value, longestTime)
 		}
 	}
 	if t.Failover < t.Heartbeat {
-		return fmt.Errorf("lease: the failover time %v is shorter than the beat interval %v", t.Failover, t.Heartbeat)
+		return fmt.Errorf("lease: the failover time %v is shorter than the heartbeat interval %v", t.Failover, t.Heartbeat)
 	}
 	return nil
 }

@@ -28,12 +28,12 @@ func TestTimesAsText(t *testing.T) {
 		"1s/5s":                              "three durations",
 		"1s/5s/30s/1s":                       "three durations",
 		"1s/5s/x":                            "x",
-		"0s/5s/30s":                          "the beat interval",
-		"-1s/5s/30s":                         "the beat interval",
+		"0s/5s/30s":                          "the heartbeat interval",
+		"-1s/5s/30s":                         "the heartbeat interval",
 		"1s/24h0m0.001s/30s":                 "the failover time",
-		"1s/5s/0s":                           "the hand-off timeout",
+		"1s/5s/0s":                           "the handoff timeout",
 		"1s/5s/1ns":                          "whole milliseconds",
-		"5s/1s/30s":                          "shorter than the beat interval",
+		"5s/1s/30s":                          "shorter than the heartbeat interval",
 		"1000ms/5s/30s":                      "want them as 1s/5s/30s",
 		" 1s/5s/30s":                         "1s/5s/30s",
 		"1s/5s/+30s":                         "want them as",
@@ -70,13 +70,13 @@ func FuzzParseTimes(f *testing.F) {
 
 func TestTimesOfReportsAreMadeToFit(t *testing.T) {
 	for name, c := range map[string]struct{ said, want lease.Times }{
-		"none":                          {},
-		"the defaults":                  {lease.DefaultTimes, lease.DefaultTimes},
-		"parts of a millisecond":        {lease.Times{Heartbeat: 1e9 + 1, Failover: 5e9 + 999_999, Handoff: 30e9}, lease.DefaultTimes},
-		"no hand-off":                   {lease.Times{Heartbeat: 1e9, Failover: 5e9}, lease.Times{}},
-		"less than a millisecond":       {lease.Times{Heartbeat: 999_999, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
-		"more than a day":               {lease.Times{Heartbeat: 1e9, Failover: 25 * time.Hour, Handoff: 30e9}, lease.Times{}},
-		"dead before it can beat again": {lease.Times{Heartbeat: 6e9, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
+		"none":                    {},
+		"the defaults":            {lease.DefaultTimes, lease.DefaultTimes},
+		"parts of a millisecond":  {lease.Times{Heartbeat: 1e9 + 1, Failover: 5e9 + 999_999, Handoff: 30e9}, lease.DefaultTimes},
+		"no handoff":              {lease.Times{Heartbeat: 1e9, Failover: 5e9}, lease.Times{}},
+		"less than a millisecond": {lease.Times{Heartbeat: 999_999, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
+		"more than a day":         {lease.Times{Heartbeat: 1e9, Failover: 25 * time.Hour, Handoff: 30e9}, lease.Times{}},
+		"dead before it can send heartbeats again": {lease.Times{Heartbeat: 6e9, Failover: 5e9, Handoff: 30e9}, lease.Times{}},
 	} {
 		if r, err := (lease.Report{Session: "a", Times: c.said}).Check(); err != nil || r.Times != c.want {
 			t.Errorf("%s: %v became %v, %v", name, c.said, r.Times, err)

@@ -121,7 +121,7 @@ func TestTheLeaderThatWasTakenOverFromIsDeadAtOnce(t *testing.T) {
 	}
 	c = newClock(t, Leader{Session: "old", Heartbeats: 9})
 	if f := c.see(workers(map[string]uint64{"old": 10, "new": 1})); len(f.Dead) != 0 {
-		t.Error("the old leader has beaten since, and counts as dead")
+		t.Error("the old leader has sent a heartbeat since, and counts as dead")
 	}
 }
 
@@ -210,14 +210,14 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 		}
 	}
 	if told < 3 || told > 6 {
-		t.Errorf("told %d times in 20 beats, want about every fourth beat", told)
+		t.Errorf("told %d times in 20 heartbeats, want about every fourth heartbeat", told)
 	}
 }
 
 func TestFollowCountsLikeTheLeader(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var f Follow
-	l := Leader{Session: "a", Term: 1, Heartbeats: 5}
+	l := Leader{Session: "a", Epoch: 1, Heartbeats: 5}
 	f.See(Orders{Leader: l}, watchTimes, now, now)
 	for i := 1; i <= 5; i++ {
 		now = now.Add(time.Second)
@@ -228,7 +228,7 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	}
 	l.Heartbeats++
 	if dead, wait := f.See(Orders{Leader: l}, watchTimes, now, now); dead || wait != 5*time.Second {
-		t.Error("a beat of the leader does not start it anew")
+		t.Error("a heartbeat of the leader does not start it anew")
 	}
 	f.Missed()
 	now = now.Add(time.Hour)

@@ -48,7 +48,7 @@ export AWS_ENDPOINT_URL_KINESIS AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS
 # stops weir consume when COMMAND has handled RECORDS records, or after three minutes.
 consume() {
 	local name=$1 want=$2 command=$3
-	"$weir" consume --stream flights --app "$name" --store "sqlite:$name.db" --batch 500 --attempts 3 --bisect --dead "file:$name.dead.ndjson" --exec "$command" >"$name.log" 2>&1 &
+	"$weir" consume --stream flights --app "$name" --store "sqlite:$name.db" --batch 500 --max-attempts 3 --bisect --dead "file:$name.dead.ndjson" --exec "$command" >"$name.log" 2>&1 &
 	local pid=$!
 	pids+=($pid)
 	for _ in $(seq 1 1800); do
@@ -60,7 +60,7 @@ consume() {
 	wait "$pid" || { echo "weir consume ended with an error:"; tail -3 "$name.log"; bad=1; }
 }
 
-echo "One record of $records can never be handled (--attempts 3 --bisect --dead file:…):"
+echo "One record of $records can never be handled (--max-attempts 3 --bisect --dead file:…):"
 # The handler handles a whole batch or none of it.
 consume poison $((records - 1)) 'cat >batch.$$; if grep -q poison batch.$$; then rm batch.$$; exit 1; fi; mv batch.$$ poison.done.$WEIR_SHARD.$$'
 cat poison.done.* >handled.ndjson

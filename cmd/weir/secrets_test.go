@@ -251,7 +251,7 @@ func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
 	} {
 		for _, args := range [][]string{
 			{"dead", "list", "--dead", place}, {"dead", "retry", "--all", "--exec=cat", "--yes", "--dead", place}, {"dead", "create", "--dead", place},
-			{"consume", "--app=a", "--stream=s", "--store=memory:", "--endpoint=http://" + gone, "--exec=cat", "--attempts=3", "--dead", place},
+			{"consume", "--app=a", "--stream=s", "--store=memory:", "--endpoint=http://" + gone, "--exec=cat", "--max-attempts=3", "--dead", place},
 		} {
 			said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
 			if code == cli.ExitDone || said == "" {

@@ -8,7 +8,7 @@ import (
 
 // situations returns the applications about which all tools must make the same statements.
 func situations() []situation {
-	dead := []string{"a</th><td>beats", "a leads", "leads</span>", "KiB/s"}
+	dead := []string{"a</th><td>alive", "a leads", "leads</span>", "KiB/s"}
 	return append(quietSituations(dead), []situation{
 		{"a session ended, and its lease names it", 1, 0, 1, "", "unread", "its worker sends no heartbeats", []string{"it hangs"}, func(s *stage) {
 			s.worker("a", false, s.complains)

@@ -256,7 +256,7 @@ func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]s
 		}
 	}
 	for _, w := range d.Workers {
-		if w.State == "beating" || w.State == "leaving" {
+		if w.State == "alive" || w.State == "leaving" {
 			living++
 		}
 	}

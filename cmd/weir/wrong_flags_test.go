@@ -136,7 +136,7 @@ func wrongConsumeFlags(p *wrongPlace) []wronginput.Input {
 		misused("a filter in no file", consume+" --filter @", "--filter @ names no file"),
 		misused("what is not JSON to no filter", consume+" --filter-not-json drop", "--filter-not-json", "give one, with --filter"),
 		misused("an unknown thing to do with what is not JSON", consume+` --filter {"partitionKey":["k"]} --filter-not-json skip`, "--filter-not-json", "use pass, drop or fail"),
-		misused("letters of a file", consume+" --to file:x --dead file:y --attempts 3", "--dead needs a handler that can fail"),
+		misused("dead letters of a file", consume+" --to file:x --dead file:y --max-attempts 3", "--dead needs a handler that can fail"),
 		fails("a file for records that is a directory", consume+" --to file:"+p.dir, "--to: the file "+p.dir, "is a directory"),
 		fails("a file for records in a directory that is not there", consume+" --to file:"+p.path("none/x"), "--to: the file", "no such file"),
 		fails("a device for records", consume+" --to file:/dev/null", "not a regular file"),

@@ -20,18 +20,18 @@ import (
 // another process.
 func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	for name, test := range map[string]func(t *testing.T, open func() deadletter.Box){
-		"letters and their states":     states,
-		"every field comes back":       fields,
-		"whatever is in a record":      contents,
-		"two applications":             applications,
-		"put again":                    again,
-		"somebody else":                changed,
-		"one of two takes a letter":    contest,
-		"a mark to the same state":     repeated,
-		"many at once":                 many,
-		"wrong calls":                  wrong,
-		"left early":                   left,
-		"a marked letter is put again": revived,
+		"dead letters and their states":     states,
+		"every field comes back":            fields,
+		"whatever is in a record":           contents,
+		"two applications":                  applications,
+		"put again":                         again,
+		"somebody else":                     changed,
+		"one of two takes a dead letter":    contest,
+		"a mark to the same state":          repeated,
+		"many at once":                      many,
+		"wrong calls":                       wrong,
+		"left early":                        left,
+		"a marked dead letter is put again": revived,
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := strings.ReplaceAll(name, " ", "-")
@@ -298,7 +298,7 @@ func contest(t *testing.T, open func() deadletter.Box) {
 		}
 	}
 	if len(handled) != letters || taken != letters*(takers-1) {
-		t.Errorf("%d letters were handled, and %d left to others", len(handled), taken)
+		t.Errorf("%d dead letters were handled, and %d left to others", len(handled), taken)
 	}
 	states := map[int]deadletter.State{}
 	for n := range letters {

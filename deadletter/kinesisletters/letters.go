@@ -76,7 +76,7 @@ func New(client Kinesis, stream string) (*Stream, error) {
 
 // Check finds problems at the start, before a record depends on the stream. It returns [ErrSource]
 // if the stream is one of sources, which contains names or ARNs. It returns the service's error if
-// dead letters cannot be put. It puts nothing.
+// letters cannot be put. It puts nothing.
 func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	for _, source := range sources {
 		if s.is(source) {
@@ -173,7 +173,7 @@ func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 			continue
 		}
 		if tries++; tries > mostTries {
-			return fmt.Errorf("kinesisletters: the stream %s did not accept letter %s and others: %s", s.given, refused[0].id, why)
+			return fmt.Errorf("kinesisletters: the stream %s did not accept dead letter %s and others: %s", s.given, refused[0].id, why)
 		}
 		if err := retry.Wait(ctx, retry.Pause(firstWait, mostWait, tries)); err != nil {
 			return err
@@ -218,10 +218,10 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 	defer cancel()
 	out, err := s.client.PutRecords(ctx, in)
 	if err != nil {
-		return nil, "", fmt.Errorf("kinesisletters: putting letter %s: %w", batch[0].id, err)
+		return nil, "", fmt.Errorf("kinesisletters: putting dead letter %s: %w", batch[0].id, err)
 	}
 	if len(out.Records) != len(batch) {
-		return nil, "", fmt.Errorf("kinesisletters: the service answered for %d letters when %d were put", len(out.Records), len(batch))
+		return nil, "", fmt.Errorf("kinesisletters: the service answered for %d dead letters when %d were put", len(out.Records), len(batch))
 	}
 	for i, r := range out.Records {
 		if r.ErrorCode != nil {
@@ -233,8 +233,8 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 }
 
 // fits returns an error if a dead letter is too large. It reads the stream's limit only for a dead
-// letter that some streams do not allow. It reads the limit each time, so that an increased limit
-// takes effect.
+// dead letter that some streams do not allow. It reads the limit each time, so that an increased
+// limit takes effect.
 func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= everyRecord {
 		return nil
@@ -249,7 +249,7 @@ func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= most {
 		return nil
 	}
-	return fmt.Errorf("%w: letter %s has %d bytes, and records of %s may have %d: allow larger ones (UpdateMaxRecordSize, up to %d), or use S3",
+	return fmt.Errorf("%w: dead letter %s has %d bytes, and records of %s may have %d: allow larger ones (UpdateMaxRecordSize, up to %d), or use S3",
 		ErrTooLarge, e.id, e.size(), s.given, most, mostRecord)
 }
 

@@ -93,7 +93,7 @@ func TestAStreamThatTakesNothingIsAnErrorAfterAWhile(t *testing.T) {
 		return kinesistest.Fault{PartialFailure: func(int) string { return "InternalFailure" }}
 	})
 	err := s.Put(t.Context(), []deadletter.Letter{letter(1, "k", nil)})
-	if err == nil || !strings.Contains(err.Error(), "the stream dead did not accept letter s/shardId-000000000000/1 and others: InternalFailure") || calls.Load() != mostTries+1 {
+	if err == nil || !strings.Contains(err.Error(), "the stream dead did not accept dead letter s/shardId-000000000000/1 and others: InternalFailure") || calls.Load() != mostTries+1 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 }

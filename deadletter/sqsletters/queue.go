@@ -46,7 +46,7 @@ type Queue struct {
 }
 
 // ErrTooLarge is returned by [Queue.Put] if a dead letter is larger than the queue allows.
-var ErrTooLarge = errors.New("sqsletters: the letter is larger than the queue allows")
+var ErrTooLarge = errors.New("sqsletters: the dead letter is larger than the queue allows")
 
 // New returns the queue with the given URL. It makes no call. The client must have the queue's
 // region and endpoint.
@@ -147,7 +147,7 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 		}
 		m := message{id: l.ID, text: string(allowed(text))}
 		if len(m.text) > mostMessage {
-			return fmt.Errorf("%w: letter %s has %d bytes, and a message %d at most: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
+			return fmt.Errorf("%w: dead letter %s has %d bytes, and a message %d at most: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
 		}
 		if q.fifo {
 			m.group, m.dedup = groupOf(l), hashOf(l.ID)
@@ -172,7 +172,7 @@ func (q *Queue) put(ctx context.Context, left []message) error {
 			continue
 		}
 		if tries++; tries > mostTries {
-			return fmt.Errorf("sqsletters: the queue did not accept letter %s and others: %s", refused[0].id, why)
+			return fmt.Errorf("sqsletters: the queue did not accept dead letter %s and others: %s", refused[0].id, why)
 		}
 		wait := min(firstWait<<(tries-1), mostWait)
 		timer := time.NewTimer(wait/2 + rand.N(wait/2))
@@ -240,7 +240,7 @@ func (q *Queue) send(ctx context.Context, batch []message) (refused []message, w
 	defer cancel()
 	out, err := q.client.SendMessageBatch(ctx, in)
 	if err != nil {
-		err = fmt.Errorf("sqsletters: putting letter %s: %w", batch[0].id, err)
+		err = fmt.Errorf("sqsletters: putting dead letter %s: %w", batch[0].id, err)
 		var long *types.BatchRequestTooLong
 		if errors.As(err, &long) && len(batch) == 1 {
 			err = q.tooLarge(ctx, &batch[0], err)
@@ -258,7 +258,7 @@ func (q *Queue) send(ctx context.Context, batch []message) (refused []message, w
 		}
 		why = fmt.Sprintf("%.100s: %.300s", aws.ToString(f.Code), aws.ToString(f.Message))
 		if f.SenderFault {
-			return nil, "", q.tooLarge(ctx, &batch[i], fmt.Errorf("sqsletters: the queue refuses letter %s, of %d bytes: %s", batch[i].id, len(batch[i].text), why))
+			return nil, "", q.tooLarge(ctx, &batch[i], fmt.Errorf("sqsletters: the queue refuses dead letter %s, of %d bytes: %s", batch[i].id, len(batch[i].text), why))
 		}
 	}
 	for i := range batch {
@@ -279,6 +279,6 @@ func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
 	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {
 		return err
 	}
-	return fmt.Errorf("%w: letter %s has %d bytes, and a message of this queue %d at most (MaximumMessageSize, up to %d): allow larger ones, or use S3",
+	return fmt.Errorf("%w: dead letter %s has %d bytes, and a message of this queue %d at most (MaximumMessageSize, up to %d): allow larger ones, or use S3",
 		ErrTooLarge, m.id, len(m.text), a.MaxBytes, mostMessage)
 }

@@ -49,7 +49,7 @@ func TestWhatTheQueueRefusesForTheMomentIsPutAgainAlone(t *testing.T) {
 	}
 	f = &fake{refuse: func(string) (string, bool) { return "InvalidMessageContents", true }}
 	err := queue(t, f, "dead").Put(t.Context(), []deadletter.Letter{letter(1, "k")})
-	if err == nil || !strings.Contains(err.Error(), "the queue refuses letter s/shardId-000000000000/1, of ") || len(f.sends) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "the queue refuses dead letter s/shardId-000000000000/1, of ") || len(f.sends) != 1 {
 		t.Errorf("%v after %d requests", err, len(f.sends))
 	}
 }
@@ -161,11 +161,11 @@ func TestPeekGivesAllLettersBack(t *testing.T) {
 	f.messages = append(f.messages, &stored{id: "foreign", body: "<html>"})
 	got, err := q.Peek(t.Context(), 12)
 	if err != nil || len(got) != 12 || got[0].Receives != 1 || f.visible() != 26 {
-		t.Errorf("%d letters, %v; %d are left", len(got), err, f.visible())
+		t.Errorf("%d dead letters, %v; %d are left", len(got), err, f.visible())
 	}
 	got, err = q.Peek(t.Context(), 100)
 	if err == nil || !strings.Contains(err.Error(), "message foreign is not a dead letter: ") || len(got) != 25 || f.visible() != 26 {
-		t.Errorf("%d letters, %v; %d are left", len(got), err, f.visible())
+		t.Errorf("%d dead letters, %v; %d are left", len(got), err, f.visible())
 	}
 }
 

@@ -66,9 +66,9 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 
 // Retry receives dead letters and passes those for which wants returns true to handle, one after
 // the other. It deletes a dead letter that was handled. Retry ends when it receives no more dead
-// letters, or when ctx ends. Then it makes the other dead letters visible again: those that failed,
-// and those that wants did not select. Until then no other reader receives them, even if handle
-// takes long. If the process dies, they become visible after two minutes.
+// dead letters, or when ctx ends. Then it makes the other dead letters visible again: those that
+// failed, and those that wants did not select. Until then no other reader receives them, even if
+// handle takes long. If the process dies, they become visible after two minutes.
 //
 // If the deletion of a dead letter fails, the dead letter will be handled again later. In a FIFO
 // queue, a dead letter that failed or was not selected blocks the other dead letters of its group.
@@ -132,7 +132,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 				o.Done++
 			}
 			if err := h.remove(context.WithoutCancel(ctx), m); err != nil {
-				return o, errors.Join(fmt.Errorf("sqsletters: letter %s was handled but could not be deleted, so it comes again: %w", item.ID, err), first)
+				return o, errors.Join(fmt.Errorf("sqsletters: dead letter %s was handled but could not be deleted, so it comes again: %w", item.ID, err), first)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func (h *holder) change(ctx context.Context, d time.Duration) error {
 			_, err := h.q.client.ChangeMessageVisibilityBatch(ctx, in)
 			return err
 		}(); err != nil {
-			errs.add(fmt.Errorf("sqsletters: letters are hidden from others for up to %v more: %w", hidden, err))
+			errs.add(fmt.Errorf("sqsletters: dead letters are hidden from others for up to %v more: %w", hidden, err))
 		}
 	}
 	return errs.err()

@@ -336,9 +336,9 @@ func (a *application) session(id string) *lease.Worker {
 // leads returns the leader, or none if its session has ended.
 func (a *application) leads() lease.Leader {
 	if w := a.session(a.Leader); w != nil && !w.Ended {
-		return lease.Leader{Session: a.Leader, Term: a.Term, Heartbeats: w.Heartbeats}
+		return lease.Leader{Session: a.Leader, Epoch: a.Term, Heartbeats: w.Heartbeats}
 	}
-	return lease.Leader{Term: a.Term}
+	return lease.Leader{Epoch: a.Term}
 }
 
 func TestContract(t *testing.T) {
@@ -377,19 +377,19 @@ func (m *inMemory) Swap(ctx context.Context, key string, version int64, of []byt
 // observed calls a function for each heartbeat, and passes all other calls on unchanged.
 type observed struct {
 	lease.Store
-	beat func(lease.Report, error)
+	seen func(lease.Report, error)
 }
 
 func (s observed) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	o, err := s.Store.Heartbeat(ctx, app, r)
-	s.beat(r, err)
+	s.seen(r, err)
 	return o, err
 }
 
 func TestWrapper(t *testing.T) {
 	beats := 0
 	storetest.Wrapper(t, func(s lease.Store) lease.Store {
-		return observed{Store: s, beat: func(lease.Report, error) { beats++ }}
+		return observed{Store: s, seen: func(lease.Report, error) { beats++ }}
 	})
 	if beats == 0 {
 		t.Error("no heartbeat was observed")

@@ -35,7 +35,7 @@ type state struct {
 	Batch
 	failure.History
 	Calls int // number of calls of the handler
-	Gone  int // number of records that were given up
+	Gone  int // number of records that were dead-lettered
 	progress
 	use uint64 // number of batches for which the delivery was used
 }
@@ -172,7 +172,7 @@ func (d *Delivery) PassOver() {
 	d.Gone++
 }
 
-// GaveUp records that the records of a verdict were given up.
+// GaveUp records that the records of a verdict were dead-lettered.
 func (d *Delivery) GaveUp(v failure.Verdict) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // Brake applies a policy for all shards of a run. It stores when a call last succeeded, and how
-// many records may still be given up.
+// many records may still be dead-lettered.
 type Brake struct {
 	Policy Policy
 
@@ -32,7 +32,7 @@ func (b *Brake) LastWorked() time.Time {
 	return b.worked
 }
 
-// Took records that n records were given up.
+// Took records that n records were dead-lettered.
 func (b *Brake) Took(n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,8 +68,8 @@ func (b *Brake) room(now time.Time) float64 {
 	return b.allowed.now(b.Policy.PerMinute, now)
 }
 
-// allowance is the number of records that may still be given up. Each minute it grows by the limit
-// per minute, up to that limit.
+// allowance is the number of records that may still be dead-lettered. Each minute it grows by the
+// limit per minute, up to that limit.
 type allowance struct {
 	left float64
 	at   time.Time // the time for which left is valid

@@ -13,7 +13,7 @@ type History struct {
 	Latest   time.Time // time of the last failure
 	Before   time.Time // time of the failure before Latest; zero if there was none
 	Err      error     // error of the last failure
-	Held     Action    // reported reason why the record is not given up although it could be
+	Held     Action    // reported reason why the record is not dead-lettered although it could be
 }
 
 // Reach moves the history to the record with index done, unless it is already there or after it.

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A record that was given up because it killed its workers is not in the sink. With
+// A record that was dead-lettered because it killed its workers is not in the sink. With
 // ShardHandlers.Position, reading begins at the position of the sink. The next owner therefore
 // reads the record again, and the record would kill it. To prevent that, the names of such records
 // are stored with the deaths of the shard. They are stored in [lease.Deaths].Beyond, like the done
@@ -27,8 +27,8 @@ const (
 	killedName = 6 // number of bytes of the hash of a position
 )
 
-// Killed contains the names of records that were given up because they killed their workers. The
-// newest name is last.
+// Killed contains the names of records that were dead-lettered because they killed their workers.
+// The newest name is last.
 type Killed []byte
 
 // ParseKilled parses the result of Text. It returns nil for any other text.

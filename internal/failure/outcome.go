@@ -34,7 +34,7 @@ const (
 	Retry                // the policy judges the failure
 )
 
-// Decide returns the next step after a call. gives reports whether records may be given up.
+// Decide returns the next step after a call. gives reports whether records may be dead-lettered.
 func Decide(r Result, gives bool) Next {
 	switch {
 	case r.Outcome == Succeeded:

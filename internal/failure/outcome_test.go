@@ -25,7 +25,7 @@ func TestWhatFollowsACallOfTheHandler(t *testing.T) {
 		{"… with Stop", Result{Outcome: StopsRun, Pulled: true}, false, Stop},
 		{"… when the term was over", Result{Outcome: Failed, Pulled: true, Over: true}, false, Abort},
 		{"it leaves records out that are too old", Result{Outcome: Failed, Blame: Blame{Named: true, Untried: 2}}, true, LeaveOut},
-		{"… and nothing is given up", Result{Outcome: Failed, Blame: Blame{Named: true, Untried: 2}}, false, Retry},
+		{"… and nothing is dead-lettered", Result{Outcome: Failed, Blame: Blame{Named: true, Untried: 2}}, false, Retry},
 		{"… when the term is over", Result{Outcome: Failed, Blame: Blame{Named: true, Untried: 2}, Over: true}, true, Abort},
 		{"it names a record that it had done", Result{Outcome: Failed, Blame: Blame{Denied: true}}, true, Deny},
 		{"… as the last of its call", Result{Outcome: Failed, Blame: Blame{Denied: true}, Done: true}, true, Advance},

@@ -13,11 +13,11 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Policy determines when a record is given up. The zero Policy never gives up a record.
+// Policy determines when a record is dead-lettered. The zero Policy never gives up a record.
 type Policy struct {
-	On        bool          // records may be given up
-	Attempts  int           // failed calls after which a record is given up; 0 means no limit
-	MaxAge    time.Duration // age from which a record is given up after a failure; 0 means no limit
+	On        bool          // records may be dead-lettered
+	Attempts  int           // failed calls after which a record is dead-lettered; 0 means no limit
+	MaxAge    time.Duration // age from which a record is dead-lettered after a failure; 0 means no limit
 	Bisect    bool          // a failed batch is handled in halves to find the record
 	Patience  time.Duration // how long a failing record waits for another record to succeed
 	PerMinute int           // maximum of given-up records per minute; negative means no limit
@@ -35,7 +35,7 @@ type Call struct {
 	Old      int           // number of leading records that are older than MaxAge
 	Failing  time.Duration // time since the first failure that counts
 	Other    bool          // this worker has handled another record since the first failure
-	Room     float64       // number of records that may still be given up in this minute
+	Room     float64       // number of records that may still be dead-lettered in this minute
 }
 
 // Verdict is the decision after a failed call.
@@ -43,7 +43,7 @@ type Verdict struct {
 	Do      Action
 	From    int               // index of the first record to which Do applies
 	Records int               // number of records to which Do applies
-	Reason  deadletter.Reason // why they are given up, or could be
+	Reason  deadletter.Reason // why they are dead-lettered, or could be
 }
 
 // Until returns the index after the last record to which the verdict applies.
@@ -57,14 +57,14 @@ const (
 	Halve                  // handle the first half after a pause, then the second half
 	HalveNow               // handle the first half at once, then the second half
 	GiveUp                 // give up the records, and handle the rest
-	// WaitForOthers handles the records again after a pause. They could be given up, but no other
-	// record has succeeded either.
+	// WaitForOthers handles the records again after a pause. They could be dead-lettered, but no
+	// other record has succeeded either.
 	WaitForOthers
 	WaitForRoom // also handles them again, because the limit per minute is reached
 )
 
 // Judge returns the verdict on a failed call, without the limits of a Brake. A batch that fails as
-// a whole is given up as a whole, except for records younger than MaxAge.
+// a whole is dead-lettered as a whole, except for records younger than MaxAge.
 func (p *Policy) Judge(c Call) Verdict {
 	v := Verdict{From: c.From, Records: c.Records}
 	if !p.On {
@@ -109,8 +109,8 @@ func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Actio
 	return p.hold(1, held, other, room)
 }
 
-// hold returns GiveUp, or the reason why records that could be given up must wait. other is set if
-// the worker has handled another record, or does not need to.
+// hold returns GiveUp, or the reason why records that could be dead-lettered must wait. other is
+// set if the worker has handled another record, or does not need to.
 func (p *Policy) hold(records int, failing time.Duration, other bool, room float64) Action {
 	switch {
 	case !other && failing < p.Patience:
@@ -121,8 +121,8 @@ func (p *Policy) hold(records int, failing time.Duration, other bool, room float
 	return GiveUp
 }
 
-// roomFor reports whether n records may be given up now. If n exceeds the limit per minute, the
-// records first wait: one minute for each PerMinute records above the limit, counted from their
+// roomFor reports whether n records may be dead-lettered now. If n exceeds the limit per minute,
+// the records first wait: one minute for each PerMinute records above the limit, counted from their
 // first failure.
 func (p *Policy) roomFor(n int, failing time.Duration, room float64) bool {
 	if p.PerMinute < 0 {

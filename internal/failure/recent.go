@@ -12,8 +12,8 @@ import (
 // lately is how long a worker reports given-up records. Each new given-up record restarts the time.
 const lately = time.Hour
 
-// Recent contains the shards with records that were given up recently. The zero Recent is ready to
-// use.
+// Recent contains the shards with records that were dead-lettered recently. The zero Recent is
+// ready to use.
 type Recent struct {
 	mu     lock.Mutex[lock.Failures]
 	shards map[lease.Key]recent // guarded by mu; nil before there is any
@@ -25,7 +25,7 @@ type recent struct {
 	at, why     string // of the last record
 }
 
-// Note adds records of a shard that were given up. at is the position of the last one.
+// Note adds records of a shard that were dead-lettered. at is the position of the last one.
 func (r *Recent) Note(key lease.Key, records int, at, why string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

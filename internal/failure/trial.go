@@ -29,7 +29,7 @@ type Trial struct {
 	Records int    // number of records that are still to be handled one at a time
 	Paused  bool   // the pause before the record has passed
 	Turn    Turn   // the turn of the process that the trial holds
-	Killed  Killed // records that were given up because they killed their workers
+	Killed  Killed // records that were dead-lettered because they killed their workers
 }
 
 // NewTrial begins a trial. It returns nil if the deaths require no trial, which is nearly always
@@ -51,7 +51,7 @@ func Suspicious(d lease.Deaths, after int) bool {
 // Kills reports whether the record that killed the owners is known.
 func Kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
-// KillsError returns the reason for giving up a record that killed its workers.
+// KillsError returns the reason for dead-lettering a record that killed its workers.
 func KillsError(d lease.Deaths) error {
 	return fmt.Errorf("weir: %d workers died one after the other at this record or right before it, %d of them while they handled it by itself", d.Count, d.Tried)
 }
@@ -128,7 +128,7 @@ func (t *Trial) Failed(epoch uint64) lease.Deaths {
 	return t.Note(epoch)
 }
 
-// GaveUp returns the note after the record was given up. Earlier deaths do not count for later
+// GaveUp returns the note after the record was dead-lettered. Earlier deaths do not count for later
 // records. remembers is set if the record may be read again.
 func (t *Trial) GaveUp(at shard.Position, epoch uint64, remembers bool) lease.Deaths {
 	t.Deaths.Count = 0

@@ -125,9 +125,9 @@ func TestWhatATrialNotes(t *testing.T) {
 		{"it was handled behind the checkpoint", func(tr *Trial) lease.Deaths { return tr.Survived(at("90"), 7) },
 			lease.Deaths{At: at("90"), Count: 3, Record: at("90")}, NoTurn},
 		{"it failed", func(tr *Trial) lease.Deaths { tr.Deaths.Trial = 7; return tr.Failed(7) }, died, NoTurn},
-		{"it was given up", func(tr *Trial) lease.Deaths { return tr.GaveUp(at("10"), 7, false) },
+		{"it was dead-lettered", func(tr *Trial) lease.Deaths { return tr.GaveUp(at("10"), 7, false) },
 			lease.Deaths{At: at("20"), Record: at("20")}, NoTurn},
-		{"it was given up, and a sink has another position", func(tr *Trial) lease.Deaths { return tr.GaveUp(at("10"), 7, true) },
+		{"it was dead-lettered, and a sink has another position", func(tr *Trial) lease.Deaths { return tr.GaveUp(at("10"), 7, true) },
 			WithKilled(lease.Deaths{At: at("20"), Record: at("20")}, Killed(nil).Add(at("20")), 7), NoTurn},
 	} {
 		tr := Trial{Deaths: died}

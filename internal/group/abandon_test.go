@@ -34,7 +34,7 @@ func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 				<-hang
 				term.Advance(position(t, "20"))
 				if err := term.Finish(t.Context(), nil); err == nil {
-					t.Error("it finished a shard that was given up")
+					t.Error("it finished a shard that was released")
 				}
 				return nil
 			})
@@ -48,12 +48,12 @@ func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 		term.Abandon()
 		p, some := term.progress()
 		if !some || !p.Release || !p.Stalled || p.Position != position(t, "10") || gone != 1 {
-			t.Errorf("the beat says %+v; gone %d times", p, gone)
+			t.Errorf("the heartbeat says %+v; gone %d times", p, gone)
 		}
 		close(hang)
 		<-returned
 		if q, _ := term.progress(); q.Position != p.Position || q.Position.IsEnd() || gone != 1 {
-			t.Errorf("then the beat says %+v; gone %d times", q, gone)
+			t.Errorf("then the heartbeat says %+v; gone %d times", q, gone)
 		}
 		if over, _ := term.settle(p, false); !over {
 			t.Error("the term is not over")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// beaten is a store that records the time of each heartbeat of each session.
+// counted is a store that records the time of each heartbeat of each session.
 type beaten struct {
 	lease.Store
 	mu sync.Mutex
@@ -59,7 +59,7 @@ func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 		names := []string{"b", "c", "d"}
 		for _, name := range names {
 			if n := len(store.of(f.session(name), calm, time.Now())); n > 12 {
-				t.Errorf("%s beats %d times in ten quiet seconds", name, n)
+				t.Errorf("%s sends %d heartbeats in ten quiet seconds", name, n)
 			}
 		}
 		for _, m := range []*member{f.workers[0], f.workers[4]} {
@@ -78,11 +78,11 @@ func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 			soon := store.of(session, heard[0], heard[0].Add(2*beat))
 			for i := 1; i < len(soon); i++ {
 				if pause := soon[i].Sub(soon[i-1]); pause > beat/3 {
-					t.Errorf("%s lets %v pass between two beats right after the leader's death", name, pause)
+					t.Errorf("%s lets %v pass between two heartbeats right after the leader's death", name, pause)
 				}
 			}
 			if later := heard[0].Add(3 * beat); len(store.of(session, later, later.Add(5*beat))) > 6 {
-				t.Errorf("%s beats quickly for longer than it is good for", name)
+				t.Errorf("%s sends heartbeats quickly for longer than it is good for", name)
 			}
 		}
 		f.end()

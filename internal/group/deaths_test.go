@@ -234,9 +234,9 @@ func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 
 func TestWhichPartAWorkerTakes(t *testing.T) {
 	const beat = time.Second
-	other := lease.Leader{Session: "b", Term: 3, Heartbeats: 9}
-	own := lease.Leader{Session: "a", Term: 3, Heartbeats: 9}
-	none := lease.Leader{Term: 3}
+	other := lease.Leader{Session: "b", Epoch: 3, Heartbeats: 9}
+	own := lease.Leader{Session: "a", Epoch: 3, Heartbeats: 9}
+	none := lease.Leader{Epoch: 3}
 	for name, c := range map[string]struct {
 		is   candidate
 		want part

@@ -58,12 +58,12 @@ func (c candidate) decide(beat time.Duration) part {
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Heartbeat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
-	if dead && w.vacant.IsZero() || l.Term != w.term {
+	if dead && w.vacant.IsZero() || l.Epoch != w.term {
 		// A new leader assigns the leases of dead workers. Each worker receives its share with its
 		// next heartbeat.
 		w.awaits = now.Add(2 * beat)
 	}
-	w.term = l.Term
+	w.term = l.Epoch
 	if l.Session != "" && !dead {
 		w.vacant = time.Time{}
 	} else if w.vacant.IsZero() {
@@ -86,7 +86,7 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)
 			if l.Session == w.session {
-				return w.resign(l.Term, said)
+				return w.resign(l.Epoch, said)
 			}
 		}
 		return beat
@@ -104,11 +104,11 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 	}
 	switch next {
 	case goesOn:
-		w.startLeadership(l.Term, true, lease.Leader{})
+		w.startLeadership(l.Epoch, true, lease.Leader{})
 	case campaigns:
-		w.startLeadership(l.Term, false, l)
+		w.startLeadership(l.Epoch, false, l)
 	case resigns:
-		return w.resign(l.Term, said)
+		return w.resign(l.Epoch, said)
 	case follows:
 		if !dead { // a follower of a live leader can wait
 			return wait

@@ -5,7 +5,7 @@
 //
 // Run starts these goroutines and waits for each of them before it returns:
 //
-//	beat loop    Run itself; owns the session and the terms; its only slow call is the heartbeat
+//	heartbeat loop    Run itself; owns the session and the terms; its only slow call is the heartbeat
 //	reader       one for each term with something to do: Host.Read; not waited for once abandoned
 //	deputy       at most one; lists streams that the leader does not list
 //	leadership   at most one; campaigns, then owns the Watch and the listings
@@ -41,7 +41,7 @@ type Config struct {
 	ListInterval time.Duration
 	// Host lists and reads shards, and receives events.
 	Host Host
-	// Log is called by the beat loop and must not block.
+	// Log is called by the heartbeat loop and must not block.
 	Log *slog.Logger
 }
 

@@ -332,7 +332,7 @@ func TestWorkersShareTheShards(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		f.end()
 		if d := f.duplicates(); d != 0 {
-			t.Errorf("%d records were handled twice by hand-offs and an orderly stop", d)
+			t.Errorf("%d records were handled twice by handoffs and an orderly stop", d)
 		}
 		if f.reasons["handed off"] < 8 || f.reasons["lost"] != 0 {
 			t.Errorf("the terms ended because %v", f.reasons)
@@ -442,7 +442,7 @@ func TestAStoreOutageStopsEverybodyAndMovesNothing(t *testing.T) {
 		last := f.log[len(f.log)-1].at
 		f.mu.Unlock()
 		if over := last.Sub(down); over > 4500*time.Millisecond || over < 3*time.Second {
-			t.Errorf("the last record was handled %v into the outage; trust lasts 4.5 s from the last beat", over)
+			t.Errorf("the last record was handled %v into the outage; trust lasts 4.5 s from the last heartbeat", over)
 		}
 		for _, m := range f.workers {
 			m.link.set(false, false)

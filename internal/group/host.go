@@ -10,7 +10,8 @@ import (
 )
 
 // Host is the consumer that a worker belongs to. It lists and reads shards and receives events. The
-// beat loop calls these methods unless their comments name another caller, so they must not block.
+// heartbeat loop calls these methods unless their comments name another caller, so they must not
+// block.
 type Host interface {
 	// List lists a stream's shards. The leader calls it and waits for the result. A non-zero start
 	// means that the stream is new to the application. The listing then contains the position where

@@ -71,7 +71,7 @@ func (l *leadership) ended() bool {
 func (l *leadership) deposed(now lease.Leader, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.won && (now.Term > l.term || (now.Term == l.term && now.Session != session))
+	return l.won && (now.Epoch > l.term || (now.Epoch == l.term && now.Session != session))
 }
 
 func (l *leadership) stuck() bool {
@@ -195,7 +195,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		}
 		return beat / 4, true
 	}
-	if view.Leader.Session != l.session || view.Leader.Term != l.term {
+	if view.Leader.Session != l.session || view.Leader.Epoch != l.term {
 		return 0, false
 	}
 	if view.Same {

@@ -33,7 +33,7 @@ func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 		{"nothing is done", []step{{set, ""}, {moves("6"), "6"}, {func(*Term, *mark) {}, "6"}}},
 		{"it makes progress", []step{{set, ""}, {moves("6"), "6"}, {moves("8"), "8"}}},
 		{"its progress does not go back", []step{{set, ""}, {moves("8"), "8"}, {moves("6"), "8"}}},
-		{"it returns between two beats", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.SetMark(nil) }, "6"}, {moves("8"), "6"}}},
+		{"it returns between two heartbeats", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.SetMark(nil) }, "6"}, {moves("8"), "6"}}},
 		{"another call begins", []step{{set, ""}, {func(term *Term, m *mark) {
 			moves("6")(term, m)
 			term.SetMark(new(mark))
@@ -61,7 +61,7 @@ func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 				want, _ = shard.After(s.says)
 			}
 			if p.Position != want {
-				t.Errorf("%s, step %d: the beat says %v, want %v", c.name, i+1, p.Position, want)
+				t.Errorf("%s, step %d: the heartbeat says %v, want %v", c.name, i+1, p.Position, want)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestWhenWhatIsNotedCountsNoMore(t *testing.T) {
 	}{
 		{"the lease is held", func(*Term, *trust) {}, false},
 		{"it is wanted back", func(term *Term, _ *trust) { term.drain() }, false},
-		{"it is given up, and the handler is still at work", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")) }, false},
+		{"it is released, and the handler is still at work", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")) }, false},
 		{"the worker stops", func(term *Term, _ *trust) { term.cancel(ErrStopping) }, false},
 		{"the store says that it has another owner", func(term *Term, _ *trust) { term.settle(lease.Progress{}, false) }, true},
 		{"it has another owner after the worker was told to stop", func(term *Term, _ *trust) { term.cancel(ErrStopping); term.lose() }, true},

@@ -32,7 +32,7 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 		term.settle(lease.Progress{}, true) // the answer to an earlier heartbeat
 		synctest.Wait()
 		if len(heard) > 0 {
-			t.Fatal("another beat's answer counts")
+			t.Fatal("another heartbeat's answer counts")
 		}
 		term.settle(p, true)
 		if err := <-heard; err != nil {

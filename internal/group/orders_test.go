@@ -104,7 +104,7 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 				want = []lease.Progress{c.says}
 			}
 			if r, _ := w.report(); !reflect.DeepEqual(r.Progress, want) {
-				t.Errorf("%s: the next beat says %+v, want %+v", c.name, r.Progress, want)
+				t.Errorf("%s: the next heartbeat says %+v, want %+v", c.name, r.Progress, want)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 			funcsOf(w.cfg).OnBeat = func(time.Time) { heard = true }
 			next := w.beat(t.Context())
 			if len(w.terms) != c.terms || heard != (c.terms > 0) || (next == 0) != (c.terms == 0) {
-				t.Errorf("after an answer that took %v there are %d terms, want %d; the next beat is due in %v", c.takes, len(w.terms), c.terms, next)
+				t.Errorf("after an answer that took %v there are %d terms, want %d; the next heartbeat is due in %v", c.takes, len(w.terms), c.terms, next)
 			}
 		}
 	})
@@ -167,7 +167,7 @@ func TestASessionThatIsOverHasNothing(t *testing.T) {
 		session := w.session
 		w.cfg.Store = answers{w.cfg.Store, func(lease.Report) (lease.Orders, error) { return lease.Orders{}, lease.ErrSessionOver }}
 		if next := w.beat(t.Context()); next != 0 {
-			t.Errorf("the next beat is due in %v", next)
+			t.Errorf("the next heartbeat is due in %v", next)
 		}
 		if w.session == session || !w.first {
 			t.Errorf("the session is still %s", w.session)

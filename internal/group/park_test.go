@@ -56,8 +56,8 @@ func TestWhatWakesAParkedReader(t *testing.T) {
 	}{
 		{"something to handle", func(p *parking) { p.Wake() }, false, nil},
 		{"the lease is wanted back", func(p *parking) { p.drain() }, true, context.Canceled},
-		{"it is given up", func(p *parking) { p.GiveUp(nil) }, true, context.Canceled},
-		{"it is given up with a cause", func(p *parking) { p.GiveUp(context.DeadlineExceeded) }, true, context.DeadlineExceeded},
+		{"it is released", func(p *parking) { p.GiveUp(nil) }, true, context.Canceled},
+		{"it is released with a cause", func(p *parking) { p.GiveUp(context.DeadlineExceeded) }, true, context.DeadlineExceeded},
 		{"it is abandoned", func(p *parking) { p.Abandon() }, true, context.Canceled},
 		{"the lease is lost", func(p *parking) { p.lose() }, true, ErrLeaseLost},
 		{"trust ends", func(p *parking) { p.trust.end(ErrStopping) }, true, ErrStopping},

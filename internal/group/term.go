@@ -13,8 +13,8 @@ import (
 )
 
 // Term is the time during which this worker holds one lease. It begins when the store assigns the
-// lease and ends with release, loss, or the end of the shard. The beat loop creates the term. The
-// reader that Host.Read runs advances it. Methods may be called concurrently, except those that
+// lease and ends with release, loss, or the end of the shard. The heartbeat loop creates the term.
+// The reader that Host.Read runs advances it. Methods may be called concurrently, except those that
 // only the reader may call.
 type Term struct {
 	Lease Held
@@ -169,8 +169,8 @@ func (t *Term) Lost() error {
 // Mark returns the progress of a running handler.
 type Mark interface {
 	// Mark returns the position before which all records are handled. It is zero if no record was
-	// handled since the handler began. The beat loop calls Mark, so Mark must not block. It must
-	// not call methods of the term.
+	// handled since the handler began. The heartbeat loop calls Mark, so Mark must not block. It
+	// must not call methods of the term.
 	Mark() shard.Position
 }
 
@@ -338,7 +338,7 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-// The beat loop calls the following methods.
+// The heartbeat loop calls the following methods.
 
 // drain requests that the reader return. If the reader already returned because trust ran out, it
 // has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing would

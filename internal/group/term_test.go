@@ -49,7 +49,7 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 		{"it moved", func(t *Term) { t.at = moved }, said{Position: moved}, true},
 		{"it moved, and that is saved", func(t *Term) { t.at, t.saved = moved, moved }, said{}, false},
 		{"it is wanted back, and still read", func(t *Term) { t.draining = true }, said{}, false},
-		{"it was given up, and is still read", func(t *Term) { t.stalled = true }, said{}, false},
+		{"it was released, and is still read", func(t *Term) { t.stalled = true }, said{}, false},
 		{"trust ended, and the reader has returned", func(t *Term) { t.returned = true }, said{}, false},
 		{"trust ended, the reader has returned, and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
 		{"the reader has returned because it was wanted back", func(t *Term) { t.returned, t.wanted = true, true }, said{Release: true}, true},
@@ -57,7 +57,7 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 		{"the reader gave it up and has returned", func(t *Term) { t.returned, t.stalled = true, true }, said{Release: true, Stalled: true}, true},
 		{"the reader has returned with an error", func(t *Term) { t.returned, t.rarely().err = true, errDown }, said{Release: true}, true},
 		{"the shard has ended", func(t *Term) { t.finished, t.at, t.rarely().children = true, shard.End, children }, said{Position: shard.End, Children: children}, true},
-		{"the shard has ended, and it was wanted back and given up", func(t *Term) {
+		{"the shard has ended, and it was wanted back and released", func(t *Term) {
 			t.finished, t.at, t.returned, t.wanted, t.stalled = true, shard.End, true, true, true
 		}, said{Position: shard.End}, true},
 		{"it is lost, moved, and still read", func(t *Term) { t.lost, t.at, t.stalled, t.wanted = true, moved, true, true }, said{}, false},
@@ -193,7 +193,7 @@ func TestWhatALeftReaderDoes(t *testing.T) {
 	}
 	p, _ := term.progress()
 	if want := (lease.Progress{Key: term.Lease.Key, Epoch: 2, Position: at(t, "6"), Release: true, Stalled: true}); !reflect.DeepEqual(p, want) {
-		t.Errorf("the next beat says %+v, want %+v", p, want)
+		t.Errorf("the next heartbeat says %+v, want %+v", p, want)
 	}
 }
 
@@ -217,12 +217,12 @@ func TestWhoSavesHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, pokes := trusted(t)
 		if err := term.Save(t.Context(), at(t, "5")); err != nil || *pokes != 0 {
-			t.Errorf("what is saved: %v, and the beat loop was poked %d times", err, *pokes)
+			t.Errorf("what is saved: %v, and the heartbeat loop was poked %d times", err, *pokes)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := term.Save(ctx, at(t, "6")); !errors.Is(err, context.DeadlineExceeded) || *pokes != 1 {
-			t.Errorf("nobody answers: %v, and the beat loop was poked %d times", err, *pokes)
+			t.Errorf("nobody answers: %v, and the heartbeat loop was poked %d times", err, *pokes)
 		}
 		term.lose()
 		for _, n := range []string{"5", "6", "7"} {

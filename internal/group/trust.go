@@ -12,8 +12,8 @@ import (
 
 // trust limits the time for which this worker may rely on the store's last answer. Each successful
 // heartbeat extends trust, counted from just before the heartbeat was sent. When trust runs out,
-// all contexts of the period end with [ErrLeaseLost], even if the beat loop is blocked. The next
-// successful heartbeat begins a new period.
+// all contexts of the period end with [ErrLeaseLost], even if the heartbeat loop is blocked. The
+// next successful heartbeat begins a new period.
 type trust struct {
 	limit time.Duration
 	// sent is the time just before the last successful heartbeat was sent, or nil before the first

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// worker is the state of one Run. The beat loop owns all fields that are not marked as shared.
+// worker is the state of one Run. The heartbeat loop owns all fields that are not marked as shared.
 type worker struct {
 	cfg     Config
 	poked   chan struct{}  // shared: triggers a heartbeat
@@ -88,7 +88,7 @@ func (w *worker) newSession() {
 	clear(w.expected)
 }
 
-// poke makes the beat loop send a heartbeat at once. Safe for concurrent use.
+// poke makes the heartbeat loop send a heartbeat at once. Safe for concurrent use.
 func (w *worker) poke() {
 	select {
 	case w.poked <- struct{}{}:
@@ -174,8 +174,8 @@ func (w *worker) findFatal() error {
 	return nil
 }
 
-// beat sends one heartbeat to the store and acts on the answer. It returns the time until the next
-// one.
+// beat sends one heartbeat to the store and acts on the answer. It returns the time until the
+// next one.
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
 	began := time.Now()

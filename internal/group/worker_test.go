@@ -30,7 +30,7 @@ func quietWorker() *worker {
 func TestBeatsSayTheWorkersTimes(t *testing.T) {
 	w := quietWorker()
 	if r, _ := w.report(); r.Times != w.cfg.Times || r.Times == (lease.Times{}) || !r.First {
-		t.Errorf("the first beat says %v, the worker has %v", r.Times, w.cfg.Times)
+		t.Errorf("the first heartbeat says %v, the worker has %v", r.Times, w.cfg.Times)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 		}
 		r, _ := w.report()
 		if len(r.Progress) != 1 || !r.Progress[0].Release || !r.Progress[0].Stalled {
-			t.Errorf("the next beat says %+v", r.Progress)
+			t.Errorf("the next heartbeat says %+v", r.Progress)
 		}
 	})
 }
@@ -115,14 +115,14 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 		l.Heir = "other"
 		w.take(lease.Orders{Held: []lease.Lease{l}}, sent, 0)
 		if len(w.poked) == 0 {
-			t.Error("no beat is due")
+			t.Error("no heartbeat is due")
 		}
 		r, _ := w.report()
 		if len(r.Progress) != 1 || !r.Progress[0].Release || r.Progress[0].Stalled {
-			t.Errorf("the next beat says %+v, want the lease to go back", r.Progress)
+			t.Errorf("the next heartbeat says %+v, want the lease to go back", r.Progress)
 		}
 		if p := sent[w.terms[l.Key]]; p.Position != at || p.Release {
-			t.Errorf("the beat before says %+v, want the position %s", p, at)
+			t.Errorf("the heartbeat before says %+v, want the position %s", p, at)
 		}
 	})
 }

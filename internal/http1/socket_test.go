@@ -163,7 +163,7 @@ func TestTLSWithoutWaiting(t *testing.T) {
 		}
 		for range 3 {
 			if !c.reusable() {
-				t.Fatalf("after answer %d the connection is given up", i)
+				t.Fatalf("after answer %d the connection is abandoned", i)
 			}
 		}
 	}

@@ -217,7 +217,7 @@ func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	if f.queue == nil {
 		f.mu.Unlock()
 		if err = retry.Wait(ctx, mono.Until(f.poll.began.Add(f.poll.spacing(0)))); err == nil {
-			var l lane
+			var l conn
 			f.poll.began = mono.Now()
 			_, err = f.read(ctx, &l)
 			l.close()

@@ -13,11 +13,11 @@ import (
 )
 
 // A turn is one read. It consists of begin, then ask if the read is part of a wave, then finish.
-// The scheduler calls these methods with a lane for the call to Kinesis. Different goroutines may
+// The scheduler calls these methods with a conn for the call to Kinesis. Different goroutines may
 // call begin and finish.
 
 // begin reserves the memory for the read. It returns false if no read is made in this turn.
-func (f *Feed) begin(l *lane) bool {
+func (f *Feed) begin(l *conn) bool {
 	owner := f.owner()
 	ended := owner.Context().Err() != nil // takes the owner's mutex
 	f.mu.Lock()
@@ -59,12 +59,12 @@ func (f *Feed) begin(l *lane) bool {
 
 // ask sends the request and leaves the answer to finish, if that is possible now. It reports
 // whether it sent the request.
-func (f *Feed) ask(l *lane) bool {
+func (f *Feed) ask(l *conn) bool {
 	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
 }
 
 // finish completes the read and schedules the next one. It also sends the request if ask has not.
-func (f *Feed) finish(l *lane) {
+func (f *Feed) finish(l *conn) {
 	ctx := l.ctx
 	tip, err := f.read(ctx, l)
 	var wait time.Duration
@@ -118,7 +118,7 @@ func (f *Feed) finish(l *lane) {
 }
 
 // read reads an answer in parts and queues the parts.
-func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
+func (f *Feed) read(ctx context.Context, l *conn) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
 	if p.iterator == "" {
@@ -185,7 +185,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 }
 
 // retried counts a retry of the call.
-func (f *Feed) retried(l *lane) {
+func (f *Feed) retried(l *conn) {
 	if f.poll.retried(&l.retry) {
 		f.mu.Lock()
 		f.wrong().retried++
@@ -195,7 +195,7 @@ func (f *Feed) retried(l *lane) {
 
 // request returns the request for the read. It locks the mutex to read granted, because a turn that
 // begins during a read of Last returns the granted bytes.
-func (f *Feed) request(l *lane) wire.Request {
+func (f *Feed) request(l *conn) wire.Request {
 	f.mu.Lock()
 	granted := int(f.granted)
 	f.mu.Unlock()

@@ -21,11 +21,11 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	for _, d := range pooled.Differences(w, new(wave)) {
 		t.Errorf("%s of a wave is not reset", d)
 	}
-	l := new(lane)
-	keeps := []string{"line", "calls", "ctx", "end"} // a lane exists to keep these
+	l := new(conn)
+	keeps := []string{"line", "calls", "ctx", "end"} // a conn exists to keep these
 	pooled.Fill(l, keeps...)
 	l.reset(3)
-	for _, d := range pooled.Differences(l, &lane{used: 3}, keeps...) {
-		t.Errorf("%s of a lane is not reset", d)
+	for _, d := range pooled.Differences(l, &conn{used: 3}, keeps...) {
+		t.Errorf("%s of a conn is not reset", d)
 	}
 }

@@ -42,7 +42,7 @@ type Scheduler struct {
 	parked []chan bool
 	spare  int // minimum number of parked goroutines since the last look
 
-	lanes    []*lane // free lanes, the most recently used last
+	conns    []*conn // free conns, the most recently used last
 	waves    []*wave // finished waves for reuse
 	underWay []*wave // waves with reads whose answers no goroutine waits for yet
 	late     []*wave // waves that wait for another goroutine
@@ -125,10 +125,10 @@ func (s *Scheduler) Close() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
-	for _, l := range s.lanes {
+	for _, l := range s.conns {
 		l.close()
 	}
-	s.lanes = nil
+	s.conns = nil
 }
 
 // busy reports whether due reads wait because the maximum number of reads is in progress.
@@ -245,8 +245,8 @@ func (s *Scheduler) upcoming() int {
 	if s.width > leastWidth || len(s.parked) > leastParked {
 		far = max(s.looked+lookEvery, s.cursor+1)
 	}
-	if len(s.lanes) > 0 {
-		far = min(far, max(s.lanes[0].used+unusedTicks, s.cursor+1))
+	if len(s.conns) > 0 {
+		far = min(far, max(s.conns[0].used+unusedTicks, s.cursor+1))
 	}
 	return s.wheel.next(s.cursor+1, far)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// wave is a set of reads that are made together. First all requests are sent, each on its own lane.
+// wave is a set of reads that are made together. First all requests are sent, each on its own conn.
 // Then the answers are taken one after the other. Most answers have arrived by then, so a wave
 // waits once, not once per read. This saves time, because waiting and waking cost more than a small
 // answer.
@@ -16,7 +16,7 @@ import (
 // the late answer. If a request cannot be sent separately, its read is the last of the wave.
 type wave struct {
 	feeds [waveSize]*Feed // the first size feeds have reads in progress
-	lanes [waveSize]*lane // one for each feed
+	conns [waveSize]*conn // one for each feed
 
 	// Guarded by the scheduler's lock.
 	size  int
@@ -35,7 +35,7 @@ const (
 	// slow is the minimum duration of a slow read. After a slow read, the feed's next read is not
 	// part of a wave, because it would delay the wave.
 	slow = 10 * tick
-	// unusedTicks is the number of ticks after which an unused lane closes its connection.
+	// unusedTicks is the number of ticks after which an unused conn closes its connection.
 	unusedTicks = 40
 )
 
@@ -97,7 +97,7 @@ func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	for n := 0; n < room && s.waiting > 0 && (n == 0 || s.ready.first.light); n++ {
 		f := s.ready.pop()
 		s.waiting--
-		w.feeds[n], w.lanes[n], w.left = f, s.lane(), n+1
+		w.feeds[n], w.conns[n], w.left = f, s.conn(), n+1
 		if !f.light {
 			break
 		}
@@ -114,7 +114,7 @@ func (s *Scheduler) ask(w *wave) {
 	s.mu.Unlock()
 	n, begun := 0, 0
 	for asked := true; asked && begun < most; begun++ {
-		if f, l := w.feeds[begun], w.lanes[n]; f.begin(l) {
+		if f, l := w.feeds[begun], w.conns[n]; f.begin(l) {
 			asked = most > 1 && f.ask(l)
 			w.feeds[n] = f
 			n++
@@ -129,8 +129,8 @@ func (s *Scheduler) ask(w *wave) {
 		s.light++
 	}
 	for i := n; i < most; i++ {
-		s.free(w.lanes[i], now)
-		w.feeds[i], w.lanes[i] = nil, nil
+		s.free(w.conns[i], now)
+		w.feeds[i], w.conns[i] = nil, nil
 	}
 	w.size, w.left, w.moved = n, n, s.tickOf(now)
 	if n == 0 {
@@ -152,7 +152,7 @@ func (s *Scheduler) take(w *wave) bool {
 	}
 	i := w.taken
 	w.taken++
-	f, l := w.feeds[i], w.lanes[i]
+	f, l := w.feeds[i], w.conns[i]
 	s.mu.Unlock()
 	f.finish(l)
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func (s *Scheduler) take(w *wave) bool {
 	s.count(-1, now)
 	s.ending++
 	s.free(l, now)
-	w.feeds[i], w.lanes[i] = nil, nil
+	w.feeds[i], w.conns[i] = nil, nil
 	w.moved = s.tickOf(now)
 	if w.left--; w.left == 0 {
 		s.land(w)
@@ -178,22 +178,22 @@ func (s *Scheduler) land(w *wave) {
 	}
 }
 
-// lane returns a free lane, preferably the most recently used one.
-func (s *Scheduler) lane() *lane {
-	n := len(s.lanes) - 1
+// conn returns a free conn, preferably the most recently used one.
+func (s *Scheduler) conn() *conn {
+	n := len(s.conns) - 1
 	if n < 0 {
-		return new(lane)
+		return new(conn)
 	}
-	l := s.lanes[n]
-	s.lanes[n] = nil
-	s.lanes = s.lanes[:n]
+	l := s.conns[n]
+	s.conns[n] = nil
+	s.conns = s.conns[:n]
 	return l
 }
 
-// free keeps a lane for later reads.
-func (s *Scheduler) free(l *lane, now mono.Time) {
+// free keeps a conn for later reads.
+func (s *Scheduler) free(l *conn, now mono.Time) {
 	l.reset(s.tickOf(now))
-	s.lanes = append(s.lanes, l)
+	s.conns = append(s.conns, l)
 }
 
 func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
@@ -209,17 +209,17 @@ func (s *Scheduler) mind(now int) {
 	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
 }
 
-// unused removes and returns the lanes that were not used for unusedTicks.
-func (s *Scheduler) unused(now int) []*lane {
+// unused removes and returns the conns that were not used for unusedTicks.
+func (s *Scheduler) unused(now int) []*conn {
 	n := 0
-	for n < len(s.lanes) && now-s.lanes[n].used >= unusedTicks {
+	for n < len(s.conns) && now-s.conns[n].used >= unusedTicks {
 		n++
 	}
 	if n == 0 {
 		return nil
 	}
-	old := slices.Clone(s.lanes[:n])
-	s.lanes = slices.Delete(s.lanes, 0, n)
+	old := slices.Clone(s.conns[:n])
+	s.conns = slices.Delete(s.conns, 0, n)
 	return old
 }
 

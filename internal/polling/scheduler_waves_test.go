@@ -135,13 +135,13 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 		}
 		s.sched.mu.Lock()
 		n := len(s.sched.parked) + s.sched.coming
-		lanes := len(s.sched.lanes) + s.sched.flying
+		conns := len(s.sched.conns) + s.sched.flying
 		s.sched.mu.Unlock()
 		if n > leastParked+4 {
 			t.Errorf("%d goroutines read %d idle shards", n, shards)
 		}
-		if lanes > 3*waveSize {
-			t.Errorf("%d lanes for %d reads that are under way together", lanes, most)
+		if conns > 3*waveSize {
+			t.Errorf("%d conns for %d reads that are under way together", conns, most)
 		}
 	})
 }
@@ -332,7 +332,7 @@ func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	})
 }
 
-// Unused lanes and their connections are removed.
+// Unused conns and their connections are removed.
 func TestLanesGo(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.stopAll()
@@ -340,8 +340,8 @@ func TestLanesGo(t *testing.T) {
 		time.Sleep(longestPause + (unusedTicks+2)*tick)
 		s.sched.mu.Lock()
 		defer s.sched.mu.Unlock()
-		if n := len(s.sched.lanes); n != 0 {
-			t.Errorf("%d lanes are kept", n)
+		if n := len(s.sched.conns); n != 0 {
+			t.Errorf("%d conns are kept", n)
 		}
 	})
 }

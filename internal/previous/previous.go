@@ -124,7 +124,7 @@ func worker(w lease.Worker) lease.Worker {
 }
 
 func leader(l lease.Leader) lease.Leader {
-	return lease.Leader{Session: l.Session, Term: l.Term, Heartbeats: l.Heartbeats}
+	return lease.Leader{Session: l.Session, Epoch: l.Epoch, Heartbeats: l.Heartbeats}
 }
 
 func action(a lease.Action) lease.Action {

@@ -20,8 +20,8 @@ type standing struct {
 	mu        lock.Mutex[lock.Run] // guards the fields below
 	loops     map[*shardrun.Loop]struct{}
 	abandoned map[lease.Key]*shardrun.Loop // whose handlers ignore that their contexts have ended
-	looked    time.Time                    // when the beat loop last came by; zero before it does
-	answered  time.Time                    // when the last beat that was answered was sent
+	looked    time.Time                    // when the heartbeat loop last came by; zero before it does
+	answered  time.Time                    // when the last heartbeat that was answered was sent
 	stopping  time.Time                    // when the stop began
 	returned  bool                         // the run has
 	isolation supervise.Isolation

@@ -18,7 +18,8 @@ import (
 )
 
 // supervisor looks at the shards of a run before each heartbeat: it gives up those that make no
-// progress, and finds out whether this worker can read at all. The beat loop calls its methods.
+// progress, and finds out whether this worker can read at all. The heartbeat loop calls its
+// methods.
 type supervisor struct {
 	run        *Run
 	looks      []*shardrun.Loop  // scratch memory

@@ -38,7 +38,7 @@ type Handover struct {
 // uses it.
 type calling struct {
 	failing failing // with keys in parallel: the state of failures
-	dying   *dying  // letters to put, or nil
+	dying   *dying  // dead letters to put, or nil
 }
 
 // newHandover begins the handover of a run of records. No code changes the run until the handover

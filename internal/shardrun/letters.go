@@ -86,17 +86,17 @@ func olderThan(records []source.Record, then time.Time) (n int) {
 	return n
 }
 
-// dying are records that are being given up. They are done once their letters are stored.
+// dying are records that are being dead-lettered. They are done once their dead letters are stored.
 type dying struct {
 	failure.Verdict
 	failure error // of the handler
 	letters []deadletter.Letter
 	tries   int
-	last    error // that the letters could not be put, or else failure
+	last    error // that the dead letters could not be put, or else failure
 	untried bool  // the handler left them out, and they do not count for the limit per minute
 }
 
-// putLetters tries once to store the letters, and returns the pause before the next attempt.
+// putLetters tries once to store the dead letters, and returns the pause before the next attempt.
 func (d *Handover) putLetters() (time.Duration, next) {
 	g, l := d.dying, d.loop
 	d.enter(health.StoringDeadLetters, d.Attempts, g.last)
@@ -121,7 +121,7 @@ func (d *Handover) putLetters() (time.Duration, next) {
 	return 0, next{}
 }
 
-// putAll tries to store the letters until that succeeds.
+// putAll tries to store the dead letters until that succeeds.
 func (d *Handover) putAll() next {
 	for d.dying != nil {
 		pause, n := d.putLetters()
@@ -137,7 +137,7 @@ func (d *Handover) putAll() next {
 	return next{}
 }
 
-// letters makes the letters of records that are given up.
+// letters makes the dead letters of records that are dead-lettered.
 func (d *Handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	l := d.loop
 	var of deadletter.Letter
@@ -177,7 +177,7 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 		why = health.RateLimited.String()
 	}
 	l := d.loop
-	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
+	l.Repeated().Warn("a record is not dead-lettered yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.DeadLetterDelayed{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard,
@@ -186,7 +186,7 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 	}
 }
 
-// lettersFailed reports that letters could not be stored.
+// lettersFailed reports that dead letters could not be stored.
 func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l := d.loop
 	l.Repeated().Error("dead letters could not be stored; weir retries, and the shard waits",
@@ -201,7 +201,7 @@ func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt
 	}
 }
 
-// tellGivenUp reports that records were given up.
+// tellGivenUp reports that records were dead-lettered.
 func (d *Handover) tellGivenUp(g *dying) {
 	l, n, first := d.loop, len(g.letters), &g.letters[0]
 	l.Log().Error("records were dead-lettered; the shard continues", "records", n, "first", first.ID,

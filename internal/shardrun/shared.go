@@ -81,7 +81,7 @@ type Shared struct {
 	Budget   *memory.Budget
 	Slots    *keyed.Slots // for calls of the handler, with Keys
 	Brake    failure.Brake
-	Recent   failure.Recent // records that were given up
+	Recent   failure.Recent // records that were dead-lettered
 	Turns    failure.Turns
 }
 

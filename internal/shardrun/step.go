@@ -44,8 +44,8 @@ type stepped struct {
 	next                // not goOn: there is no next step
 }
 
-// step calls the handler with the records that are not done, or stores the letters of records that
-// are given up. began is the current time.
+// step calls the handler with the records that are not done, or stores the dead letters of records
+// that are dead-lettered. began is the current time.
 func (d *Handover) step(began time.Time) stepped {
 	l := d.loop
 	if l.term.Check(began) != nil {
@@ -209,8 +209,8 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 	})
 }
 
-// failsHere notes the record at which the handler fails, for the shard's status. letters says that
-// dead letters could not be stored. The state that follows the failure must have been entered
+// failsHere notes the record at which the handler fails, for the shard's status. dead letters says
+// that dead letters could not be stored. The state that follows the failure must have been entered
 // before.
 func (d *Handover) failsHere(letters bool) {
 	at := d.Failing()

@@ -77,7 +77,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 					t.Errorf("%s: %v", c.name, n.err)
 				}
 				if calls != c.calls {
-					t.Errorf("%s: the handler was called %d times, want %d; since a beat was answered %v have passed", c.name, calls, c.calls, time.Since(began))
+					t.Errorf("%s: the handler was called %d times, want %d; since a heartbeat was answered %v have passed", c.name, calls, c.calls, time.Since(began))
 				}
 				return nil
 			}

@@ -16,7 +16,7 @@ type Evidence struct {
 
 // SuspectAfter returns how long reading must fail before a worker suspects itself as the cause.
 func SuspectAfter(stall time.Duration) time.Duration {
-	return min(suspectAfter, stall/4) // less than the time after which a lease is given up
+	return min(suspectAfter, stall/4) // less than the time after which a lease is released
 }
 
 const suspectAfter = 10 * time.Second

@@ -40,7 +40,7 @@ type Shard struct {
 
 // Limits contains time limits from the options.
 type Limits struct {
-	Stall   time.Duration // time without progress after which the lease is given up
+	Stall   time.Duration // time without progress after which the lease is released
 	Handler time.Duration // for one call of the handler; 0 means no limit
 	Return  time.Duration // for a handler to return after its context has ended
 }

@@ -12,7 +12,7 @@ import (
 
 // Worker is a snapshot of one run of a consumer. Times are zero if the event has not happened.
 type Worker struct {
-	Looked    time.Time // when the beat loop was last active; zero also after its end
+	Looked    time.Time // when the heartbeat loop was last active; zero also after its end
 	Answered  time.Time // when the last answered heartbeat was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
@@ -26,7 +26,7 @@ const listPatience = time.Minute
 
 // Dead returns the faults that a restart of the process would fix.
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
-	// One round of the beat loop waits for the store for at most half of the failover time.
+	// One round of the heartbeat loop waits for the store for at most half of the failover time.
 	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Heartbeat+times.Failover {
 		why = append(why, fmt.Errorf("no heartbeat for %v", stuck.Round(time.Second)))
 	}

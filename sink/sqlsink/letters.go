@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters returns a destination for [weir.FailurePolicy].To. It stores letters in the destination
-// to, and then moves the position past their records. Without it, the next owner of a shard handles
-// a dead-lettered record again if no later record of the shard is done.
+// Letters returns a destination for [weir.FailurePolicy].To. It stores dead letters in the
+// destination to, and then moves the position past their records. Without it, the next owner of a
+// shard handles a dead-lettered record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {
@@ -33,7 +33,7 @@ func (s *Sink) pass(ctx context.Context, l deadletter.Letter) error {
 		err = errors.New("it is not a position of a record")
 	}
 	if err != nil {
-		return fmt.Errorf("sqlsink: the position of the letter %s: %w", l.ID, err)
+		return fmt.Errorf("sqlsink: the position of the dead letter %s: %w", l.ID, err)
 	}
 	_, err = s.transact(ctx, l.Stream, l.Shard, func(tx *sql.Tx, was row, found bool) (row, error) {
 		switch {

@@ -107,11 +107,11 @@ func TestWhatIsMissingEndsRun(t *testing.T) {
 		t.Errorf("Open without a function: %v", err)
 	}
 	if err := s.Letters(nil).Put(t.Context(), nil); err == nil {
-		t.Error("letters without a destination were put")
+		t.Error("dead letters without a destination were put")
 	}
 }
 
-// The position moves only after the letters are durable, and only to the position of a record.
+// The position moves only after the dead letters are durable, and only to the position of a record.
 func TestLettersComeFirst(t *testing.T) {
 	s, err := New(new(sql.DB), Options{Dialect: SQLite, App: "a"})
 	if err != nil {

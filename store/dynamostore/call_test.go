@@ -316,7 +316,7 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			if len(o.Held) != 2 || o.Held[0].Shard != "1" || o.Held[1].Shard != "2" {
 				t.Errorf("beat %d: held %v", i, o.Held)
 			}
-			if o.Leader != (lease.Leader{Session: "b", Term: 3, Heartbeats: 7}) {
+			if o.Leader != (lease.Leader{Session: "b", Epoch: 3, Heartbeats: 7}) {
 				t.Errorf("beat %d: leader %+v", i, o.Leader)
 			}
 			// An unreadable row does not disturb heartbeats.

@@ -63,7 +63,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			}
 		}
 	}
-	leader := lease.Leader{Term: leads.term}
+	leader := lease.Leader{Epoch: leads.term}
 	for _, o := range others {
 		if o.Session == leads.session {
 			leader.Session, leader.Heartbeats = o.Session, o.Heartbeats

@@ -449,7 +449,7 @@ func (a *application) others(session string) []lease.SessionHeartbeat {
 func (a *application) leads() lease.Leader {
 	w := a.sessions[a.leader]
 	if w == nil || w.Ended {
-		return lease.Leader{Term: a.term}
+		return lease.Leader{Epoch: a.term}
 	}
-	return lease.Leader{Session: a.leader, Term: a.term, Heartbeats: w.Heartbeats}
+	return lease.Leader{Session: a.leader, Epoch: a.term, Heartbeats: w.Heartbeats}
 }

@@ -335,7 +335,7 @@ func (d *decoder) texts() []string {
 
 func (d *decoder) leader() lease.Leader {
 	l := lease.Leader{Session: d.text()}
-	for _, n := range []*uint64{&l.Term, &l.Heartbeats} {
+	for _, n := range []*uint64{&l.Epoch, &l.Heartbeats} {
 		s := d.text()
 		var err error
 		if *n, err = strconv.ParseUint(s, 10, 63); err != nil && d.err == nil {

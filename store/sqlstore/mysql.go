@@ -59,7 +59,7 @@ var mysql = &dialect{
   KEY {prefix}leases_owner (app, owner)
 ) ENGINE = InnoDB`,
 	}, {
-		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
 	}, {
 		// Deaths of owners at one position, in the form of lease.Deaths.

@@ -57,14 +57,14 @@ func FuzzReadOrders(f *testing.F) {
 		if given[1] == nil || form%6 == 5 {
 			return
 		}
-		want := lease.Leader{Term: uint64(term)}
+		want := lease.Leader{Epoch: uint64(term)}
 		if given[3] != nil && ended == 0 {
 			want.Session, want.Heartbeats = leader, uint64(beat)
 			if leader == session {
 				want.Heartbeats = uint64(mine)
 			}
 		}
-		if o.Leader.Term != want.Term || o.Leader.Session != want.Session || want.Session != "" && o.Leader.Heartbeats != want.Heartbeats || term < 0 || mine < 0 && leader == session && ended == 0 && given[3] != nil {
+		if o.Leader.Epoch != want.Epoch || o.Leader.Session != want.Session || want.Session != "" && o.Leader.Heartbeats != want.Heartbeats || term < 0 || mine < 0 && leader == session && ended == 0 && given[3] != nil {
 			t.Fatalf("%v is read as %+v, want the leader %+v", given, o, want)
 		}
 	})

@@ -60,7 +60,7 @@ var postgres = &dialect{
 ) WITH (fillfactor = 50)`,
 		`CREATE INDEX {prefix}leases_owner ON {leases} (app, owner)`,
 	}, {
-		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT ''`,
 	}, {
 		// Deaths of owners at one position, in the form of lease.Deaths.

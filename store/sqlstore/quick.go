@@ -158,14 +158,14 @@ func readOrders(o *lease.Orders, session string, values []any) error {
 	if values[1] != nil { // the application exists
 		d := decoder{row: values[1:5]}
 		leader, term := d.text("leader"), d.count("term")
-		o.Leader = lease.Leader{Term: term}
+		o.Leader = lease.Leader{Epoch: term}
 		if values[3] != nil { // the leader has a row
 			beat, ended := d.count("beat"), d.flag("ended")
 			if leader == session {
 				beat = mine.count("beat") // this row may contain the previous count
 			}
 			if !ended {
-				o.Leader = lease.Leader{Session: leader, Term: term, Heartbeats: beat}
+				o.Leader = lease.Leader{Session: leader, Epoch: term, Heartbeats: beat}
 			}
 		}
 		if d.err != nil {

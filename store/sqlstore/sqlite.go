@@ -56,7 +56,7 @@ var sqlite = &dialect{
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
 	}, {
-		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
 		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
 	}, {
 		// Deaths of owners at one position, in the form of lease.Deaths.

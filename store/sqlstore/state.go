@@ -221,7 +221,7 @@ func (a *application) pause(stream string, on bool) bool {
 // leads returns the leader. There is no leader if the leader's session has ended or left.
 func (a *application) leads() lease.Leader {
 	if a.leader == "" || !a.leaderLives {
-		return lease.Leader{Term: a.term}
+		return lease.Leader{Epoch: a.term}
 	}
-	return lease.Leader{Session: a.leader, Term: a.term, Heartbeats: a.leaderBeat}
+	return lease.Leader{Session: a.leader, Epoch: a.term, Heartbeats: a.leaderBeat}
 }

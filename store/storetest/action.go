@@ -67,7 +67,7 @@ var actionCases = []testCase{
 			}
 		})
 	}},
-	{"a hand-off is a wish that can be replaced and withdrawn", func(e *env) {
+	{"a handoff is a wish that can be replaced and withdrawn", func(e *env) {
 		e.start("a", "b", "c")
 		e.owned("a", "1")
 		for _, heir := range []string{"b", "b", "c", "", ""} {
@@ -83,7 +83,7 @@ var actionCases = []testCase{
 		e.held(e.beat("b"))
 		e.held(e.beat("c"))
 	}},
-	{"a hand-off needs an owner", func(e *env) {
+	{"a handoff needs an owner", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"))
 		e.refused(handoff("1", 1, "a"))
@@ -113,7 +113,7 @@ var actionCases = []testCase{
 		e.unchanged(func() {
 			report := lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(60)), release("1", 2)}}
 			if _, err := e.store.Heartbeat(e.ctx, e.app, report); !errors.Is(err, lease.ErrSessionOver) {
-				e.Errorf("a beat of a session that was forgotten: %v", err)
+				e.Errorf("a heartbeat of a session that was forgotten: %v", err)
 			}
 		})
 		e.must(assign("1", 3, "b"))
@@ -229,7 +229,7 @@ var actionCases = []testCase{
 		e.refused(assign("none", 0, "b"), handoff("none", 0, "b"), revoke("none", 0), remove("none", 0), move("none", 0, seq(9)),
 			assign("none", 1, "b"), remove("none", 1))
 	}},
-	{"ending a session needs the beat count that is there and leaves its leases", func(e *env) {
+	{"ending a session needs the heartbeat count that is there and leaves its leases", func(e *env) {
 		e.start("a")
 		e.owned("a", "1")
 		seen, _ := e.worker("a")
@@ -366,7 +366,7 @@ var leaveCases = []testCase{
 		e.start("b")
 		e.leave("a")
 		leader := e.view().Leader
-		equal(e, "leader", leader, lease.Leader{Term: 2}) // as if the leader had resigned
+		equal(e, "leader", leader, lease.Leader{Epoch: 2}) // as if the leader had resigned
 		equal(e, "stale candidate", e.lead("b", 1), false)
 		equal(e, "candidate", e.lead("b", 2), true)
 		equal(e, "leader", e.beat("b").Leader.Session, "b")
@@ -380,7 +380,7 @@ var leaveCases = []testCase{
 		e.leave("a", r...)
 		e.unchanged(func() { e.leave("a", r...) })
 		e.must(assign("1", 3, "b"))
-		e.lead("b", e.view().Leader.Term)
+		e.lead("b", e.view().Leader.Epoch)
 		e.unchanged(func() { e.leave("a", r...) })
 	}},
 	{"an unknown session may leave", func(e *env) {

@@ -47,8 +47,8 @@ func TestFaults(t *testing.T) {
 					t.Errorf("Lead = %t, %v after %s", won, err, time.Since(begun))
 				}
 				v, err := inner.View(t.Context(), "app", "")
-				if err != nil || v.Leader.Term != c.term || ops != "Lead" {
-					t.Errorf("term %d, %v, operations %q", v.Leader.Term, err, ops)
+				if err != nil || v.Leader.Epoch != c.term || ops != "Lead" {
+					t.Errorf("term %d, %v, operations %q", v.Leader.Epoch, err, ops)
 				}
 			})
 		})
@@ -75,7 +75,7 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 			t.Errorf("Deliver = %d, want %d", n, want)
 		}
 		v, err := inner.View(ctx, "app", "")
-		if err != nil || v.Leader.Term != 2 || len(v.Leases) != 1 || v.Leases[0].Epoch != 1 {
+		if err != nil || v.Leader.Epoch != 2 || len(v.Leases) != 1 || v.Leases[0].Epoch != 1 {
 			t.Errorf("View = %+v, %v", v, err)
 		}
 	}

@@ -246,7 +246,7 @@ func (h *history) call() historyCall {
 			return "", s.Leave(ctx, h.app, r)
 		}}
 	default:
-		term := h.view.Leader.Term
+		term := h.view.Leader.Epoch
 		if h.chance(30) {
 			term += uint64(h.rng.IntN(3)) - 1
 		}
@@ -298,7 +298,7 @@ func (h *history) orders(o lease.Orders) string {
 		l.Load, l.Born, l.Deaths = 0, 0, ""
 		b.WriteString(describe(l) + "; ")
 	}
-	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Term)
+	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Epoch)
 	return b.String()
 }
 
@@ -320,7 +320,7 @@ func (h *history) report(session string) lease.Report {
 		r.Streams = lease.Streams(pick(h, []string{"", "1:", "1:orders", "1:logs +orders"}))
 	}
 	if h.chance(10) && h.store.Abilities().Has(lease.ResignByHeartbeat) {
-		r.Resigns = h.view.Leader.Term
+		r.Resigns = h.view.Leader.Epoch
 	}
 	for range max(0, h.rng.IntN(6)-3) {
 		r.Troubles = append(r.Troubles, lease.Trouble{Key: pick(h, historyKeys), State: "stalled", Why: pick(h, oddNames),

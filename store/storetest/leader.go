@@ -22,12 +22,12 @@ var leaderCases = []testCase{
 		equal(e, "a at 0 again", e.lead("a", 0), false)
 		for _, leader := range []lease.Leader{e.view().Leader, e.beat("a").Leader, e.beat("b").Leader} {
 			leader.Heartbeats = 0
-			equal(e, "leader", leader, lease.Leader{Session: "a", Term: 1})
+			equal(e, "leader", leader, lease.Leader{Session: "a", Epoch: 1})
 		}
 		equal(e, "b at 1", e.lead("b", 1), true)
 		leader := e.beat("a").Leader
 		leader.Heartbeats = 0
-		equal(e, "leader", leader, lease.Leader{Session: "b", Term: 2})
+		equal(e, "leader", leader, lease.Leader{Session: "b", Epoch: 2})
 	}},
 	{"a leader resigns with its term", func(e *env) {
 		e.start("a", "b")
@@ -35,19 +35,19 @@ var leaderCases = []testCase{
 		equal(e, "stale", e.lead("", 0), false)
 		equal(e, "leader", e.view().Leader.Session, "a")
 		equal(e, "resigns", e.lead("", 1), true)
-		equal(e, "in a view", e.view().Leader, lease.Leader{Term: 2})
-		equal(e, "in orders", e.beat("b").Leader, lease.Leader{Term: 2})
+		equal(e, "in a view", e.view().Leader, lease.Leader{Epoch: 2})
+		equal(e, "in orders", e.beat("b").Leader, lease.Leader{Epoch: 2})
 		equal(e, "next", e.lead("b", 2), true)
 	}},
-	{"the leader's beat count is that of its session", func(e *env) {
+	{"the leader's heartbeat count is that of its session", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		before := e.beat("b").Leader.Heartbeats
-		equal(e, "without a beat of the leader", e.beat("b").Leader.Heartbeats, before)
+		equal(e, "without a heartbeat of the leader", e.beat("b").Leader.Heartbeats, before)
 		e.beat("a")
 		after := e.beat("b").Leader.Heartbeats
 		if after <= before {
-			e.Errorf("the leader's beat count was %d and is %d", before, after)
+			e.Errorf("the leader's heartbeat count was %d and is %d", before, after)
 		}
 		w, _ := e.worker("a")
 		equal(e, "in the view of the session", w.Heartbeats, after)
@@ -60,8 +60,8 @@ var leaderCases = []testCase{
 		equal(e, "in a view", e.view().Leader.Session, "")
 		o := e.beat("b")
 		equal(e, "in orders", o.Leader.Session, "")
-		equal(e, "term", o.Leader.Term, 1)
-		equal(e, "candidate", e.lead("b", o.Leader.Term), true)
+		equal(e, "term", o.Leader.Epoch, 1)
+		equal(e, "candidate", e.lead("b", o.Leader.Epoch), true)
 		e.must(forget("a"))
 		equal(e, "leader", e.view().Leader.Session, "b")
 	}},
@@ -70,8 +70,8 @@ var leaderCases = []testCase{
 		e.lead("a", 0)
 		e.end("a")
 		e.must(forget("a"))
-		equal(e, "in orders", e.beat("b").Leader, lease.Leader{Term: 1})
-		equal(e, "in a view", e.view().Leader, lease.Leader{Term: 1})
+		equal(e, "in orders", e.beat("b").Leader, lease.Leader{Epoch: 1})
+		equal(e, "in a view", e.view().Leader, lease.Leader{Epoch: 1})
 	}},
 	{"of racing candidates exactly one wins each term", func(e *env) {
 		const candidates, terms = 8, 10
@@ -100,7 +100,7 @@ var leaderCases = []testCase{
 				}
 			}
 			leader := e.view().Leader
-			if len(winners) != 1 || leader.Session != winners[0] || leader.Term != term+1 {
+			if len(winners) != 1 || leader.Session != winners[0] || leader.Epoch != term+1 {
 				e.Fatalf("winners %v, leader %+v", winners, leader)
 			}
 		}

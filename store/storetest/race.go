@@ -45,7 +45,7 @@ var raceCases = []testCase{
 		})
 		equal(e, "sessions", len(e.view().Workers), sessions)
 	}},
-	{"the checkpoint of racing beats of one session is the furthest", func(e *env) {
+	{"the checkpoint of racing heartbeats of one session is the furthest", func(e *env) {
 		const beats = 8
 		e.start("a")
 		e.owned("a", "1")
@@ -62,10 +62,10 @@ var raceCases = []testCase{
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(5*beats-1))
 		if after, _ := e.worker("a"); after.Heartbeats == before.Heartbeats {
-			e.Error("the beat count stands still")
+			e.Error("the heartbeat count stands still")
 		}
 	}},
-	{"of a racing end of session and beats either comes first", func(e *env) {
+	{"of a racing end of session and heartbeats either comes first", func(e *env) {
 		for round := range 10 {
 			session := fmt.Sprint("s", round)
 			e.start(session)
@@ -83,7 +83,7 @@ var raceCases = []testCase{
 			})
 			w, _ := e.worker(session)
 			if ended != w.Ended || ended != (beatErr != nil) || ended != (w.Heartbeats == seen.Heartbeats) {
-				e.Fatalf("ended=%t, beat: %v, worker before %+v, now %+v", ended, beatErr, seen, w)
+				e.Fatalf("ended=%t, heartbeat: %v, worker before %+v, now %+v", ended, beatErr, seen, w)
 			}
 		}
 	}},

@@ -15,7 +15,7 @@ var sessionCases = []testCase{
 	{"an unused application is empty", func(e *env) {
 		equal(e, "view", canon(e.view()), `leader "" term 0`)
 	}},
-	{"the first beat makes the row of the session", func(e *env) {
+	{"the first heartbeat makes the row of the session", func(e *env) {
 		o := e.report(lease.Report{Session: "a", Name: "alpha", First: true})
 		e.held(o)
 		equal(e, "leader", o.Leader, lease.Leader{})
@@ -26,38 +26,38 @@ var sessionCases = []testCase{
 		w.Heartbeats = 0
 		equal(e, "worker", w, lease.Worker{Session: "a", Name: "alpha", Weight: 1})
 	}},
-	{"a beat of an unknown session is over and makes no row", func(e *env) {
+	{"a heartbeat of an unknown session is over and makes no row", func(e *env) {
 		e.must(create("1"), assign("1", 1, "a"))
 		e.unchanged(func() {
 			e.over(lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(7))}})
 		})
 	}},
-	{"each beat moves the beat count", func(e *env) {
+	{"each heartbeat moves the heartbeat count", func(e *env) {
 		e.start("a")
 		var last uint64
 		for range 3 {
 			w, _ := e.worker("a")
 			if w.Heartbeats <= last {
-				e.Fatalf("beat count %d after %d", w.Heartbeats, last)
+				e.Fatalf("heartbeat count %d after %d", w.Heartbeats, last)
 			}
 			last = w.Heartbeats
 			e.beat("a")
 		}
 	}},
-	{"a beat leaves the beat counts of others", func(e *env) {
+	{"a heartbeat leaves the heartbeat counts of others", func(e *env) {
 		e.start("a", "b")
 		before, _ := e.worker("b")
 		e.beat("a")
 		after, _ := e.worker("b")
 		equal(e, "b", after, before)
 	}},
-	{"a repeated first beat is an ordinary beat", func(e *env) {
+	{"a repeated first heartbeat is an ordinary heartbeat", func(e *env) {
 		e.start("a")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.held(e.report(lease.Report{Session: "a", First: true}), k("1"))
 		equal(e, "workers", len(e.view().Workers), 1)
 	}},
-	{"each beat records the whole report", func(e *env) {
+	{"each heartbeat records the whole report", func(e *env) {
 		e.start("a")
 		for _, r := range []lease.Report{
 			{Session: "a", Name: "first", Leaving: true, Weight: 2.5, MaxLeases: 7, Holds: math.MaxUint64},
@@ -75,7 +75,7 @@ var sessionCases = []testCase{
 			equal(e, "worker", w, want)
 		}
 	}},
-	{"a first beat says the times, and no other", func(e *env) {
+	{"a first heartbeat says the times, and no other", func(e *env) {
 		said := lease.Times{Heartbeat: 250 * time.Millisecond, Failover: 90 * time.Second, Handoff: 24 * time.Hour}
 		times := func(session string, want lease.Times) {
 			e.Helper()
@@ -118,7 +118,7 @@ var sessionCases = []testCase{
 		e.start("a")
 		e.beat("a")
 	}},
-	{"the first beat may carry progress", func(e *env) {
+	{"the first heartbeat may carry progress", func(e *env) {
 		// If the first heartbeat of a worker returned an error, the worker cannot know that it
 		// already has leases.
 		e.start("a")
@@ -127,7 +127,7 @@ var sessionCases = []testCase{
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(5))
 	}},
-	{"an ended session is over and its beats change nothing", func(e *env) {
+	{"an ended session is over and its heartbeats change nothing", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), handoff("1", 2, "b"), create("2"), assign("2", 1, "a"), create("3"), assign("3", 1, "a"))
 		e.beat("a", at("1", 2, seq(5)))

@@ -374,7 +374,7 @@ func canon(v lease.View) string {
 	if len(v.Paused) > 0 {
 		lines = append(lines, fmt.Sprintf("paused %q", v.Paused))
 	}
-	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
+	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Epoch)), "\n")
 }
 
 // ownership returns the part of leases that View must not hide: everything except checkpoints and

@@ -187,7 +187,7 @@ func (m anyTerm) Heartbeat(ctx context.Context, app string, r lease.Report) (lea
 		if err != nil {
 			return lease.Orders{}, err
 		}
-		r.Resigns = v.Leader.Term
+		r.Resigns = v.Leader.Epoch
 	}
 	return m.Store.Heartbeat(ctx, app, r)
 }
@@ -196,7 +196,7 @@ type eagerLead struct{ *mutant }
 
 func (m eagerLead) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
 	v, err := m.Store.View(ctx, app, "")
-	if err != nil || v.Leader.Term != term {
+	if err != nil || v.Leader.Epoch != term {
 		return false, err
 	}
 	runtime.Gosched()
@@ -205,7 +205,7 @@ func (m eagerLead) Lead(ctx context.Context, app, session string, term uint64) (
 		if err != nil {
 			return false, err
 		}
-		if won, err := m.Store.Lead(ctx, app, session, v.Leader.Term); won || err != nil {
+		if won, err := m.Store.Lead(ctx, app, session, v.Leader.Epoch); won || err != nil {
 			return won, err
 		}
 	}

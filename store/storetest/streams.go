@@ -8,7 +8,7 @@ import (
 
 // streamCases test the streams that workers read.
 var streamCases = []testCase{
-	needs(lease.NoteStreams, testCase{"each beat sets the streams of its session", func(e *env) {
+	needs(lease.NoteStreams, testCase{"each heartbeat sets the streams of its session", func(e *env) {
 		for _, said := range []lease.Streams{
 			lease.StreamsOf([]string{"orders", "logs"}, nil), lease.StreamsOf(nil, nil),
 			lease.StreamsOf([]string{"orders"}, func(string) bool { return true }), "", "2:abcdef +ghijkl",
@@ -37,7 +37,7 @@ var streamCases = []testCase{
 			e.streams("a", "")
 		}
 	}}),
-	needs(lease.NoteStreams|lease.WatchHeartbeats, testCase{"a beat that asks for others is answered with the streams of the leader", func(e *env) {
+	needs(lease.NoteStreams|lease.WatchHeartbeats, testCase{"a heartbeat that asks for others is answered with the streams of the leader", func(e *env) {
 		asks := func(session string, own, want lease.Streams) {
 			e.Helper()
 			for range 2 {
@@ -60,7 +60,7 @@ var streamCases = []testCase{
 		e.lead("b", 1)
 		asks("a", "1:orders", "1:logs")
 		if o := e.beat("a"); o.Leader.Streams != "" {
-			e.Errorf("a beat that does not ask has the leader's streams %q", o.Leader.Streams)
+			e.Errorf("a heartbeat that does not ask has the leader's streams %q", o.Leader.Streams)
 		}
 		e.end("b")
 		asks("a", "1:orders", "")

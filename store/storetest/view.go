@@ -54,7 +54,7 @@ var viewCases = []testCase{
 			{"delete", func() { e.must(remove("deleted", 1)) }},
 			{"assign", func() { e.must(assign("assigned", 1, "b")) }},
 			{"hand-off", func() { e.must(handoff("assigned", 2, "a")) }},
-			{"hand-off withdrawn", func() { e.must(handoff("assigned", 2, "")) }},
+			{"handoff withdrawn", func() { e.must(handoff("assigned", 2, "")) }},
 			{"revoke", func() { e.must(revoke("revoked", 2)) }},
 			{"move", func() { e.must(move("moved", 2, seq(3))) }},
 			{"move of a free lease", func() { e.must(move("moved free", 1, seq(3))) }},

@@ -41,7 +41,7 @@ func (e *env) asks(r lease.Report, others ...string) {
 
 // watchCases test the heartbeat counts of other sessions.
 var watchCases = []testCase{
-	needs(lease.WatchHeartbeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a heartbeat that asks gets the counts of the others", func(e *env) {
 		e.start("b", "c", "a")
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.beat("c")
@@ -49,15 +49,15 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.asks(lease.Report{Session: "c"}, "a", "b")
 		if o := e.beat("a"); len(o.Others) != 0 {
-			e.Errorf("a beat that does not ask gets %v", o.Others)
+			e.Errorf("a heartbeat that does not ask gets %v", o.Others)
 		}
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"a first beat may ask", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a first heartbeat may ask", func(e *env) {
 		e.asks(lease.Report{Session: "a", First: true})
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"a beat that asks sees earlier beats, also through another client", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"a heartbeat that asks sees earlier heartbeats, also through another client", func(e *env) {
 		e.start("a", "b")
 		for range 5 {
 			if _, err := e.other.Heartbeat(e.ctx, e.app, lease.Report{Session: "b"}); err != nil {
@@ -66,7 +66,7 @@ var watchCases = []testCase{
 			e.asks(lease.Report{Session: "a"}, "b")
 		}
 	}}),
-	needs(lease.WatchHeartbeats, testCase{"asking changes nothing else of a beat", func(e *env) {
+	needs(lease.WatchHeartbeats, testCase{"asking changes nothing else of a heartbeat", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), create("2"), assign("2", 1, "a"), create("3"), assign("3", 1, "a"), create("4"), assign("4", 1, "b"))
 		o := e.report(lease.Report{Session: "a", Others: true})
@@ -87,12 +87,12 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "a"}, "b", "c")
 		o := e.report(lease.Report{Session: "b", Others: true})
 		w, _ := e.worker("a")
-		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
+		equal(e, "leader", o.Leader, lease.Leader{Session: "a", Epoch: 1, Heartbeats: w.Heartbeats})
 		own := e.report(lease.Report{Session: "a", Others: true}).Leader
 		w, _ = e.worker("a")
-		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Term: 1, Heartbeats: w.Heartbeats})
+		equal(e, "leader, to itself", own, lease.Leader{Session: "a", Epoch: 1, Heartbeats: w.Heartbeats})
 		e.end("a")
-		equal(e, "an ended leader", e.report(lease.Report{Session: "b", Others: true}).Leader, lease.Leader{Term: 1})
+		equal(e, "an ended leader", e.report(lease.Report{Session: "b", Others: true}).Leader, lease.Leader{Epoch: 1})
 	}}),
 	needs(lease.WatchHeartbeats, testCase{"sessions that have ended, left or never began are not among the others", func(e *env) {
 		e.start("a", "b", "c", "d")
@@ -133,20 +133,20 @@ var watchCases = []testCase{
 
 // resignCases test a leader that resigns with a heartbeat.
 var resignCases = []testCase{
-	needs(lease.ResignByHeartbeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
+	needs(lease.ResignByHeartbeat, testCase{"a leader resigns with a heartbeat, and the term stays", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.lead("a", 0)
 		o := e.report(lease.Report{Session: "a", Resigns: 1})
-		equal(e, "in its own orders", o.Leader, lease.Leader{Term: 1})
+		equal(e, "in its own orders", o.Leader, lease.Leader{Epoch: 1})
 		e.held(o, k("1"))
-		equal(e, "in a view", e.view().Leader, lease.Leader{Term: 1})
-		equal(e, "in orders of others", e.beat("b").Leader, lease.Leader{Term: 1})
+		equal(e, "in a view", e.view().Leader, lease.Leader{Epoch: 1})
+		equal(e, "in orders of others", e.beat("b").Leader, lease.Leader{Epoch: 1})
 		equal(e, "an old candidate", e.lead("b", 0), false)
 		equal(e, "a candidate", e.lead("b", 1), true)
 		leader := e.beat("a").Leader
 		leader.Heartbeats = 0
-		equal(e, "who leads then", leader, lease.Leader{Session: "b", Term: 2})
+		equal(e, "who leads then", leader, lease.Leader{Session: "b", Epoch: 2})
 	}}),
 	needs(lease.ResignByHeartbeat, testCase{"only the leader resigns, and of its present term", func(e *env) {
 		e.start("a", "b")
@@ -165,12 +165,12 @@ var resignCases = []testCase{
 		e.lead("a", 0)
 		resigns := lease.Report{Session: "a", Resigns: 1, Others: true} // the first answer was lost
 		e.report(resigns)
-		equal(e, "again", e.report(resigns).Leader, lease.Leader{Term: 1})
+		equal(e, "again", e.report(resigns).Leader, lease.Leader{Epoch: 1})
 		e.lead("b", 1)
 		e.unchanged(func() { e.report(resigns) })
 		e.lead("a", 2)
 		e.unchanged(func() { e.report(resigns) })
-		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Term: 3})
+		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Epoch: 3})
 	}}),
 	needs(lease.ResignByHeartbeat, testCase{"a leader may resign with any other report", func(e *env) {
 		e.start("a", "b")
@@ -179,7 +179,7 @@ var resignCases = []testCase{
 		o := e.report(lease.Report{Session: "a", First: true, Others: true, Resigns: 1, Progress: []lease.Progress{
 			at("1", 2, seq(5)), {Key: k("2"), Epoch: 2, Release: true},
 		}})
-		equal(e, "leader", o.Leader, lease.Leader{Term: 1})
+		equal(e, "leader", o.Leader, lease.Leader{Epoch: 1})
 		e.held(o, k("1"))
 		l, _ := e.find(k("1"))
 		equal(e, "position", l.Position, seq(5))

@@ -102,7 +102,7 @@ var wishCases = []testCase{
 		full.At, full.Records, full.Attempts, full.GivenUp = full.At[:lease.MaxNameBytes], 0, 0, 0
 		equal(e, "cut", troubles(), []lease.Trouble{{Key: k("1"), Failing: full}})
 	}}),
-	{"troubles are those of the last beat, within bounds", func(e *env) {
+	{"troubles are those of the last heartbeat, within bounds", func(e *env) {
 		e.start("a", "b")
 		troubles := func() []lease.Trouble {
 			w, _ := e.worker("a")
@@ -124,7 +124,7 @@ var wishCases = []testCase{
 		say(two)
 		equal(e, "one", troubles(), []lease.Trouble{two})
 		e.beat("b")
-		equal(e, "after another's beat", troubles(), []lease.Trouble{two})
+		equal(e, "after another's heartbeat", troubles(), []lease.Trouble{two})
 		say()
 		equal(e, "none", troubles(), nil)
 		var many []lease.Trouble
@@ -149,7 +149,7 @@ var wishCases = []testCase{
 		e.end("a")
 		e.over(lease.Report{Session: "a"})
 		if len(troubles()) == 0 {
-			e.Error("a beat of an ended session took its troubles away")
+			e.Error("a heartbeat of an ended session took its troubles away")
 		}
 	}},
 	{"a worker stays drained until an operator takes that back", func(e *env) {
@@ -166,7 +166,7 @@ var wishCases = []testCase{
 			e.held(e.beat("a"), k("1"))
 			equal(e, "a, b", [2]bool{drained("a"), drained("b")}, [2]bool{true, false})
 			e.report(lease.Report{Session: "a", First: true})
-			equal(e, "after a first beat that came late", drained("a"), true)
+			equal(e, "after a first heartbeat that came late", drained("a"), true)
 		}
 		for range 2 {
 			e.must(drain("a", false))
@@ -201,7 +201,7 @@ var wishCases = []testCase{
 		equal(e, "by the way", e.since(v.Revision).Paused, []string{"a/ b'%", "clicks", "orders"})
 		e.held(e.beat("a"), k("1"))
 		e.leave("a")
-		equal(e, "leads", e.lead("b", e.view().Leader.Term), true)
+		equal(e, "leads", e.lead("b", e.view().Leader.Epoch), true)
 		for range 2 {
 			e.must(suspend("orders", false), suspend("a/ b'%", false))
 			equal(e, "one again", paused(), []string{"clicks"})

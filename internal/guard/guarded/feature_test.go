@@ -25,8 +25,8 @@ func TestWhatAStoreCannotDo(t *testing.T) {
 	}{
 		"nothing is asked for":                               {0, nil, nil, nil},
 		"it can do everything":                               {lease.AllAbilities, planted(true), nil, nil},
-		"what is required fails, what is not is off":         {0, planted(true), []string{"watch beats, resign by beat, which is needed for resigning"}, []string{"watching"}},
-		"one ability of two is missing":                      {lease.WatchHeartbeats, planted(true), []string{": resign by beat, which is needed for resigning"}, nil},
+		"what is required fails, what is not is off":         {0, planted(true), []string{"watch heartbeats, resign by heartbeat, which is needed for resigning"}, []string{"watching"}},
+		"one ability of two is missing":                      {lease.WatchHeartbeats, planted(true), []string{": resign by heartbeat, which is needed for resigning"}, nil},
 		"what other options would require is off":            {0, planted(false), nil, []string{"watching", "resigning"}},
 		"an ability that nobody asked for helps nobody":      {1 << 40, planted(false), nil, []string{"watching", "resigning"}},
 		"every feature there is does with what memstore has": {memstore.New().Abilities(), Features, nil, nil},

@@ -40,7 +40,7 @@ type Standing struct {
 	Load lease.Load
 }
 
-// Sampler samples the shards of a run and stores the samples. The beat loop records its
+// Sampler samples the shards of a run and stores the samples. The heartbeat loop records its
 // observations. A separate goroutine stores the samples, so a slow store delays no heartbeat. A nil
 // Sampler does nothing.
 type Sampler struct {
@@ -118,7 +118,7 @@ func (s *Sampler) Begin(session string) {
 	s.session = session
 }
 
-// Look records that the beat loop looks at the shards.
+// Look records that the heartbeat loop looks at the shards.
 func (s *Sampler) Look() {
 	if s == nil {
 		return
@@ -128,8 +128,8 @@ func (s *Sampler) Look() {
 	s.looks++
 }
 
-// See records the state in which the beat loop finds a shard. It stores nothing for a shard without
-// activity.
+// See records the state in which the heartbeat loop finds a shard. It stores nothing for a shard
+// without activity.
 func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 	if s == nil {
 		return
@@ -159,7 +159,7 @@ func (s *Sampler) Throttle(key lease.Key, wait time.Duration) {
 	s.note(key, func(n *noted) { n.throttled += wait })
 }
 
-// Ended records that a term has ended, and its last position. The beat loop no longer looks at its
+// Ended records that a term has ended, and its last position. The heartbeat loop no longer looks at its
 // shard.
 func (s *Sampler) Ended(key lease.Key, at shard.Position, why event.EndReason) {
 	s.note(key, func(n *noted) { n.marks, n.at = n.marks|marksOf(why), at })

@@ -93,11 +93,11 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 				kept := map[string]bool{}
 				for _, l := range box.letters() {
 					if kept[string(l.Data)] {
-						t.Errorf("two letters of %s", l.Data)
+						t.Errorf("two dead letters of %s", l.Data)
 					}
 					kept[string(l.Data)] = true
 					if l.Reason == deadletter.Age && !old[string(l.Data)] {
-						t.Errorf("a letter says that %s is too old, which the handler did not say", l.Data)
+						t.Errorf("a dead letter says that %s is too old, which the handler did not say", l.Data)
 					}
 				}
 				for i := range n {
@@ -106,7 +106,7 @@ func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 					}
 				}
 				if handled+given != n || int(given) != len(kept) {
-					t.Errorf("%d were handled and %d given up (%d letters) of %d", handled, given, len(kept), n)
+					t.Errorf("%d were handled and %d given up (%d dead letters) of %d", handled, given, len(kept), n)
 				}
 			})
 		})

@@ -66,7 +66,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 					most = 3*(most-1) + 1
 				}
 				if n := len(events.all()); n != before || n > most {
-					t.Errorf("%d shards, %v: %d leases were given up, then %d", shards, reading, before, n)
+					t.Errorf("%d shards, %v: %d leases were released, then %d", shards, reading, before, n)
 				}
 				a.down.Store(false)
 				took := until(t, "a has some again", time.Minute, func() bool { return len(holders(t, store)) == 2 })
@@ -110,7 +110,7 @@ func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
 			}
 		}
 		if len(events.all()) == 0 {
-			t.Error("the shard was never given up")
+			t.Error("the shard was never released")
 		}
 		if err := errors.Join(stopA(), stopB()); err != nil {
 			t.Error(err)

@@ -133,10 +133,10 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 				// neither.
 				if n != want && (len(kills) == 1 || n > want+1) || l.Reason != deadletter.Killed || l.Attempts < n || l.Together != 1 ||
 					!strings.HasPrefix(l.Error, fmt.Sprintf("weir: %d workers died one after the other at this record", l.Attempts)) {
-					t.Errorf("%d workers died of %q; the letter is %+v", n, name, l)
+					t.Errorf("%d workers died of %q; the dead letter is %+v", n, name, l)
 				}
 				if took := l.GivenUp.Sub(f.deaths[name][0]); took > 4*time.Minute {
-					t.Errorf("%q was given up after %v", name, took)
+					t.Errorf("%q was dead-lettered after %v", name, took)
 				}
 			}
 			if len(f.told) == 0 || f.told[0].Time.Sub(f.deaths["bad"][0]) > time.Minute {
@@ -250,18 +250,18 @@ func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 		f.kills = func(weir.Record) bool { return time.Since(began) < 10*time.Minute }
 		f.start(3)
 		names := putMany(srv, 200, nil)
-		time.Sleep(14 * time.Minute) // a letter may wait until OnFailure.OutageGrace has passed
+		time.Sleep(14 * time.Minute) // a dead letter may wait until OnFailure.OutageGrace has passed
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		letters := box.data()
-		if len(letters) > 4*6 { // one letter per shard in each OnFailure.OutageGrace, which is 2 minutes
+		if len(letters) > 4*6 { // one dead letter per shard in each OnFailure.OutageGrace, which is 2 minutes
 			t.Errorf("%d letters", len(letters))
 		}
 		for _, name := range names {
 			if f.got[name] == 0 && !slices.Contains(letters, name) {
-				t.Errorf("%q is in no letter, and was not handled", name)
+				t.Errorf("%q is in no dead letter, and was not handled", name)
 			}
 		}
-		t.Logf("%d letters, %d workers died", len(letters), f.began)
+		t.Logf("%d dead letters, %d workers died", len(letters), f.began)
 	})
 }

@@ -75,7 +75,7 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 		}
 		s.judge()
 		if s.again != 0 {
-			t.Errorf("%d records were handled again although every hand-off was orderly", s.again)
+			t.Errorf("%d records were handled again although every handoff was orderly", s.again)
 		}
 	})
 }

@@ -69,10 +69,10 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 		see("the brake", 20*time.Second, func(tr lease.Trouble) bool {
 			return tr.Failing.Held == lease.HeldForOutage && tr.Failing.Attempts > 5
 		})
-		see("letters that fail", 40*time.Second, func(tr lease.Trouble) bool {
+		see("dead letters that fail", 40*time.Second, func(tr lease.Trouble) bool {
 			return tr.Failing.Letters && tr.Failing.Held == "" && tr.State == "letters cannot be put" && tr.Why == "no such bucket"
 		})
-		see("what was given up", 3*time.Minute, func(tr lease.Trouble) bool {
+		see("what was dead-lettered", 3*time.Minute, func(tr lease.Trouble) bool {
 			return tr.State == lease.GaveUp && tr.Failing == lease.Failing{At: tr.Failing.At, GivenUp: 1} && strings.Contains(tr.Why, "is full")
 		})
 		time.Sleep(time.Hour)

@@ -277,7 +277,7 @@ func TestWhatIsNotJSON(t *testing.T) {
 					}
 					for _, l := range letters {
 						if l.Reason != "rejected" || !strings.Contains(l.Error, "not JSON") {
-							t.Errorf("a letter with reason %s: %s", l.Reason, l.Error)
+							t.Errorf("a dead letter with reason %s: %s", l.Reason, l.Error)
 						}
 					}
 				})

@@ -53,7 +53,7 @@ func TestABadRecordIsFoundSoon(t *testing.T) {
 		letters := box.letters()
 		took := letters[0].GivenUp.Sub(letters[0].FirstFailure)
 		if most := (halvings + 1 + 2) * opts.Retry.MinBackoff; took > most {
-			t.Errorf("the first was found and given up in %v, want %v at most", took, most)
+			t.Errorf("the first was found and dead-lettered in %v, want %v at most", took, most)
 		}
 	})
 }

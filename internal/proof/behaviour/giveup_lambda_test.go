@@ -16,9 +16,9 @@ import (
 )
 
 // The table compares weir with AWS Lambda's event source, as documented and recorded: what happens
-// to failed batches. In the columns, each letter is a record. A call is written as the records that
-// it received, followed by a ! if the call failed. If weir differs on purpose, the field differs
-// contains the reason.
+// to failed batches. In the columns, each dead letter is a record. A call is written as the records
+// that it received, followed by a ! if the call failed. If weir differs on purpose, the field
+// differs contains the reason.
 //
 // The following behaviour has no row:
 //
@@ -86,7 +86,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 		{
 			fact: "2 retries are 3 calls", policy: &weir.FailurePolicy{MaxAttempts: 3}, batch: 3, answers: throws("b"),
 			calls: "abc! abc! abc! def", letters: "abc:3",
-			differs: "Attempts counts calls, as the letter does, not repeats",
+			differs: "Attempts counts calls, as the dead letter does, not repeats",
 		},
 		{
 			fact: "a shrunken remainder has a budget of its own: of 4 calls the last record was seen in 5", policy: &weir.FailurePolicy{MaxAttempts: 4}, batch: 3, answers: at("f"),
@@ -105,7 +105,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 		{
 			fact: "what is too old is not handed over, and reported as called once", policy: &weir.FailurePolicy{MaxAge: time.Hour}, old: 6, batch: 6, answers: throws(""),
 			calls: "abcdef", letters: "",
-			differs: "after an outage, or a reset to yesterday, old records are handled; none becomes a letter untried",
+			differs: "after an outage, or a reset to yesterday, old records are handled; none becomes a dead letter untried",
 		},
 		{
 			fact: "a handler that leaves old records out: the age is that of each record", policy: &weir.FailurePolicy{}, old: 2, batch: 3, answers: leavesOld,
@@ -114,7 +114,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 		{
 			fact: "a handler that leaves old records out: what is too old is not handed over", policy: &weir.FailurePolicy{}, old: 6, batch: 3, answers: leavesOld,
 			calls: "abc! def!", letters: "abcdef:0",
-			differs: "Lambda reports one call, and so does the letter in its form",
+			differs: "Lambda reports one call, and so does the dead letter in its form",
 		},
 		// Bisecting.
 		{
@@ -207,7 +207,7 @@ type lambdaRow struct {
 	batch   int
 	answers answer
 	calls   string // "…" means forever
-	letters string // with the number of attempts in each letter
+	letters string // with the number of attempts in each dead letter
 	differs string
 }
 
@@ -287,7 +287,7 @@ func TestReadsThatFailAreNoAttempts(t *testing.T) {
 			t.Error(err)
 		}
 		if !slices.Equal(got, names) || len(box.letters()) > 0 {
-			t.Errorf("handled %q, letters of %q", got, box.data())
+			t.Errorf("handled %q, dead letters of %q", got, box.data())
 		}
 	})
 }
@@ -317,7 +317,7 @@ func TestBisectingTakesALogarithmOfCalls(t *testing.T) {
 			t.Error(err)
 		}
 		if handled != records-1 || failed != 10+3 || handedOver > 4*records || len(box.letters()) != 1 || box.letters()[0].Reason != deadletter.Attempts {
-			t.Errorf("%d handled, %d calls failed, %d handed over, letters of %q", handled, failed, handedOver, box.data())
+			t.Errorf("%d handled, %d calls failed, %d handed over, dead letters of %q", handled, failed, handedOver, box.data())
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 					}
 				}
 				if old != 200 || failures != 1 {
-					t.Errorf("%d letters of old records, %d failures", old, failures)
+					t.Errorf("%d dead letters of old records, %d failures", old, failures)
 				}
 			})
 		})

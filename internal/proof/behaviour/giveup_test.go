@@ -191,7 +191,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 					t.Errorf("handled %q, want %q", h.got, good)
 				}
 				if got := box.data(); !slices.Equal(got, bad) {
-					t.Errorf("letters of %q, want %q", got, bad)
+					t.Errorf("dead letters of %q, want %q", got, bad)
 				}
 				attempts := way.policy.MaxAttempts
 				for i, l := range box.letters() {
@@ -206,7 +206,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 						t.Errorf("%+v", l)
 					}
 					if e := given[i]; e.First != l.RecordID() || e.Records != 1 || e.Reason != l.Reason || e.Attempts != l.Attempts || !errors.Is(e.Err, errOnceMore) && !strings.Contains(e.Err.Error(), "panicked") {
-						t.Errorf("told of %+v, with the letter %+v", e, l)
+						t.Errorf("told of %+v, with the dead letter %+v", e, l)
 					}
 				}
 				if way.policy.MaxAttempts > 0 && name != "all before it is done" { // in that case it fails there first, together with others
@@ -220,7 +220,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 				stop = start(t, srv.Client(), store, opts, way.handle(h))
 				time.Sleep(time.Minute)
 				if err := stop(); err != nil || len(h.got) > 0 || len(box.letters()) != len(bad) {
-					t.Errorf("a later worker handled %q, %v; %d letters", h.got, err, len(box.letters()))
+					t.Errorf("a later worker handled %q, %v; %d dead letters", h.got, err, len(box.letters()))
 				}
 			})
 		})
@@ -259,7 +259,7 @@ func TestABatchThatFailsAsOneIsGivenUpAsOne(t *testing.T) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
 		if !slices.Equal(box.data(), names[13:20]) || box.puts != 1 {
-			t.Errorf("letters of %q in %d calls", box.data(), box.puts)
+			t.Errorf("dead letters of %q in %d calls", box.data(), box.puts)
 		}
 		for _, l := range box.letters() {
 			if l.Together != 7 || l.Attempts != 3 || l.Error != "once more" || l.ErrorType != "*errors.errorString" {
@@ -361,7 +361,7 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 }
 
 // If a dependency of the handlers is away for a minute, no record is dead-lettered. If it is away
-// for ten minutes, each shard gets at most one letter every two minutes.
+// for ten minutes, each shard gets at most one dead letter every two minutes.
 func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	for _, row := range []struct {
 		away time.Duration
@@ -398,11 +398,11 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 			}
 			letters := box.data()
 			if len(letters) > row.most {
-				t.Errorf("away for %v: %d letters, want %d at most: %q", row.away, len(letters), row.most, letters)
+				t.Errorf("away for %v: %d dead letters, want %d at most: %q", row.away, len(letters), row.most, letters)
 			}
 			for _, name := range letters {
 				if handled[name] {
-					t.Errorf("%q was handled, and is in a letter", name)
+					t.Errorf("%q was handled, and is in a dead letter", name)
 				}
 				handled[name] = true
 			}
@@ -450,7 +450,7 @@ func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 			t.Error(err)
 		}
 		if letters := box.data(); len(letters) > 0 || len(handled) != 60 {
-			t.Errorf("letters %q, %d of 60 handled", letters, len(handled))
+			t.Errorf("dead letters %q, %d of 60 handled", letters, len(handled))
 		}
 	})
 }
@@ -473,7 +473,7 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 			t.Error(err)
 		}
 		if n := len(box.letters()); n < 205 || n > 215 {
-			t.Errorf("%d letters in 20 minutes and a half, want ten and ten a minute", n)
+			t.Errorf("%d dead letters in 20 minutes and a half, want ten and ten a minute", n)
 		}
 		if len(held) != 1 || held[health.RateLimited.String()] == 0 {
 			t.Errorf("held: %v", held)
@@ -481,8 +481,8 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 	})
 }
 
-// The checkpoint does not pass a record whose letter is not durable, however the destination fails.
-// An owner never stores the same letter twice.
+// The checkpoint does not pass a record whose dead letter is not durable, however the destination
+// fails. An owner never stores the same dead letter twice.
 func TestNothingPassesALetterThatFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -509,7 +509,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		synctest.Wait() // other goroutines write the state
 		if !slices.Equal(h.got, names[:5]) || len(box.letters()) > 0 {
-			t.Errorf("handled %q, letters of %q", h.got, box.data())
+			t.Errorf("handled %q, dead letters of %q", h.got, box.data())
 		}
 		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.HandlerFailed || s[0].Err == nil {
 			t.Errorf("status %+v", s)
@@ -520,7 +520,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 			t.Error(err)
 		}
 		if want := slices.Delete(slices.Clone(names), 5, 6); !slices.Equal(h.got, want) || !slices.Equal(box.data(), names[5:6]) || h.calls[names[5]] != 1 {
-			t.Errorf("handled %q, letters of %q, %d calls", h.got, box.data(), h.calls[names[5]])
+			t.Errorf("handled %q, dead letters of %q, %d calls", h.got, box.data(), h.calls[names[5]])
 		}
 		if len(failed) != 4 || failed[3].Attempt != 4 || failed[0].Records != 1 || !strings.Contains(failed[1].Err.Error(), "OnFailure.Destination panicked: a bug") {
 			t.Errorf("told of %+v", failed)
@@ -531,8 +531,9 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 	})
 }
 
-// A worker may end after it has stored a letter and before it has saved the checkpoint. The next
-// worker then receives the record, and may store a letter again. Both letters have the same ID.
+// A worker may end after it has stored a dead letter and before it has saved the checkpoint. The
+// next worker then receives the record, and may store a dead letter again. Both dead letters have
+// the same ID.
 func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, true)
@@ -572,7 +573,8 @@ func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	})
 }
 
-// The end of a shard is never dead-lettered. It follows the letters of the shard's last records.
+// The end of a shard is never dead-lettered. It follows the dead letters of the shard's last
+// records.
 func TestAShardEndsAfterItsLetters(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -606,7 +608,7 @@ func TestAShardEndsAfterItsLetters(t *testing.T) {
 			t.Error(err)
 		}
 		if !slices.Equal(box.data(), names[len(names)-1:]) || ends != 5 || len(got) != 2 || got[0] != "end" {
-			t.Errorf("letters of %q, %d ends, then %q", box.data(), ends, got)
+			t.Errorf("dead letters of %q, %d ends, then %q", box.data(), ends, got)
 		}
 		if l := box.letters(); l[0].Error != "weir: the handler failed without an error" {
 			t.Errorf("%+v", l[0])
@@ -641,7 +643,7 @@ func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 			t.Error(err)
 		}
 		if !slices.Equal(got, names) || len(box.letters()) > 0 {
-			t.Errorf("handled %q, letters of %q", got, box.data())
+			t.Errorf("handled %q, dead letters of %q", got, box.data())
 		}
 		if len(failures) != 3 || !strings.Contains(failures[0].Error(), "named a record that is not in the batch: once more") {
 			t.Errorf("told of %q", failures)
@@ -649,7 +651,7 @@ func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 	})
 }
 
-// While a letter waits for its destination, the shard can be handed off to another worker.
+// While a dead letter waits for its destination, the shard can be handed off to another worker.
 func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 20 {
@@ -669,7 +671,7 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 		stopB := start(t, srv.Client(), store, opts, fail)
 		time.Sleep(2 * time.Minute)
 		if len(box.letters()) == 0 {
-			t.Error("the other worker has put no letter")
+			t.Error("the other worker has put no dead letter")
 		}
 		if err := stopA(); err != nil {
 			t.Error(err)
@@ -706,7 +708,7 @@ func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 			t.Error(err)
 		}
 		if want := []string{"30 records, attempt 1", "15 records, attempt 2", "15 records, attempt 1"}; !slices.Equal(calls, want) || len(box.letters()) > 0 {
-			t.Errorf("calls %q, letters of %q", calls, box.data())
+			t.Errorf("calls %q, dead letters of %q", calls, box.data())
 		}
 	})
 }

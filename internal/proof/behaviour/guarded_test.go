@@ -225,8 +225,8 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 		t.Errorf("the source calls a store from %v only", called)
 	}
 	// The life of one worker does not reach these calls. They need a store without
-	// lease.ResignByBeat that has failed for long, a stop after an outage, or workers that read
-	// different streams or have another version.
+	// lease.ResignByHeartbeat that has failed for long, a stop after an outage, or workers that
+	// read different streams or have another version.
 	for _, site := range []string{
 		"Lead group.(*worker).resign", "Heartbeat group.(*worker).farewell", "Apply group.(*deputy).step",
 		"View group.(*deputy).step", "View group.(*olderLeader).look",

@@ -208,7 +208,7 @@ func TestKillersInARowWithASink(t *testing.T) {
 				}
 				slices.Sort(given)
 				if !slices.Equal(given, c.kills) {
-					t.Errorf("letters of %q, want %q", given, c.kills)
+					t.Errorf("dead letters of %q, want %q", given, c.kills)
 				}
 				for _, name := range c.kills { // alone, and first twice not alone
 					if n := s.deaths[name]; n < 2 || n > 3 {
@@ -269,7 +269,7 @@ func TestAKillerBeforeDroppedRecordsIsNotTriedAgain(t *testing.T) {
 			run(time.Minute)
 		}
 		if n := s.deaths["r 20"]; n != died {
-			t.Errorf("%d workers died of the record before it was given up, and %d after that", died, n-died)
+			t.Errorf("%d workers died of the record before it was dead-lettered, and %d after that", died, n-died)
 		}
 	})
 }

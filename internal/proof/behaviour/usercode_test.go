@@ -269,7 +269,7 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				before := v.Workers[0].Heartbeats
 				time.Sleep(10 * time.Second)
 				if v, err = store.View(t.Context(), "app", ""); err != nil || v.Workers[0].Heartbeats < before+5 {
-					t.Errorf("its beats stand still: %d, and %d after ten seconds", before, v.Workers[0].Heartbeats)
+					t.Errorf("its heartbeats stand still: %d, and %d after ten seconds", before, v.Workers[0].Heartbeats)
 				}
 				stopB := start(t, srv.Client(), store, opts, s.handle)
 				fill(srv, s, 10, 3)

@@ -16,7 +16,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		want string
 	}{
 		{"trust is counted from when the answer arrived", with(two(Faults{Drift: 1}), TrustFromTheAnswer), brokenRevocation},
-		{"a session is ended whatever its beat count is", with(two(Faults{Late: 1}), EndOfAnyCount), brokenRevocation},
+		{"a session is ended whatever its heartbeat count is", with(two(Faults{Late: 1}), EndOfAnyCount), brokenRevocation},
 		{"an observation that was carried over outlives the count", with(own(two(Faults{})), WatchOutlivesTheCount), brokenRevocation},
 		{"a revoked lease is given out before anybody was told", with(two(Faults{Revokes: 1}), AssignmentOfRevoked), brokenRevocation},
 		{"the wait for a revocation begins without a Tell", with(two(Faults{Revokes: 1, Lost: 1}), WaitWithoutTelling), brokenRevocation},
@@ -24,7 +24,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"a release counts at any epoch", with(two(Faults{Late: 1}), ReleaseAtAnyEpoch), brokenRevocation},
 		{"a checkpoint counts at any epoch", with(two(Faults{Revokes: 1}), CheckpointAtAnyEpoch), brokenCheckpoint},
 		{"an assignment counts at any epoch", with(two(Faults{Late: 1}), AssignmentAtAnyEpoch), brokenRevocation},
-		{"a beat takes the leader's role from another", with(two(Faults{Resigns: 1}), ResignationOfAnybody), brokenRole},
+		{"a heartbeat takes the leader's role from another", with(two(Faults{Resigns: 1}), ResignationOfAnybody), brokenRole},
 		{"a lease is handed on while it is read", with(two(Faults{Handoffs: 1}), ReleaseWhileReading), brokenRevocation},
 		{"a session is forgotten while calls that name it are under way", with(two(Faults{Lost: 1, Late: 2}), ForgetsEarly), brokenRevocation},
 		{"trust lasts a tick longer", longer(two(Faults{Drift: 1})), brokenRevocation},

@@ -124,11 +124,11 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	case 4:
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
-		if v.Leader.Term < back {
+		if v.Leader.Epoch < back {
 			// There is no term that old. Use a future term instead, which must be refused as well.
-			back = v.Leader.Term + 1
+			back = v.Leader.Epoch + 1
 		}
-		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Term-back)
+		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Epoch-back)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 		}
 		say.Progress = append(say.Progress, progress)
 	}
-	if term := v.Leader.Term; !leaves && term > 0 && r.IntN(4) == 0 {
+	if term := v.Leader.Epoch; !leaves && term > 0 && r.IntN(4) == 0 {
 		back := uint64(r.IntN(2))
 		say.Resigns, b.resigns = term-back, back == 0
 	}
@@ -187,19 +187,19 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 		held[l.Key] = true
 	}
 	after := p.view()
-	if after.Leader.Term != v.Leader.Term {
-		p.t.Fatalf("a beat of s%d moves the term from %d to %d", who, v.Leader.Term, after.Leader.Term)
+	if after.Leader.Epoch != v.Leader.Epoch {
+		p.t.Fatalf("a heartbeat of s%d moves the term from %d to %d", who, v.Leader.Epoch, after.Leader.Epoch)
 	}
 	if before.leader == who && p.s.leader == nobody {
 		p.resigned++
 	}
 	for l := range p.m.Leases {
 		if got, want := held[key(l)], p.s.leases[l].owner == who; got != want {
-			p.t.Fatalf("after a beat of s%d: its orders hold lease %d: %t, the model says %t", who, l, got, want)
+			p.t.Fatalf("after a heartbeat of s%d: its orders hold lease %d: %t, the model says %t", who, l, got, want)
 		}
 		accepted := p.m.save(&before, int(who)-1, l, b.save[l])
 		if moved := after.Leases[l].Position != v.Leases[l].Position; moved != accepted {
-			p.t.Fatalf("a beat of s%d saves lease %d at epoch -%d: accepted %t, the model says %t", who, l, b.save[l]-1, moved, accepted)
+			p.t.Fatalf("a heartbeat of s%d saves lease %d at epoch -%d: accepted %t, the model says %t", who, l, b.save[l]-1, moved, accepted)
 		}
 	}
 	return "beat", model, true

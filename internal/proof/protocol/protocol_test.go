@@ -49,7 +49,7 @@ func fine(m Model) Model   { m.Trust, m.Failover = 1, 3; return m }
 
 var sizes = []size{
 	{"two workers, one lease, nothing fails", always, true, fine(Model{Workers: 2, Sessions: 3, Leases: 1})},
-	{"three workers, one lease, revocations and hand-offs", always, false, coarse(Model{
+	{"three workers, one lease, revocations and handoffs", always, false, coarse(Model{
 		Workers: 3, Sessions: 3, Leases: 1, Faults: Faults{Revokes: unlimited, Handoffs: unlimited, Drift: 1},
 	})},
 	{"two workers, one lease, each fault any number of times but one late write and one drift", always, false, coarse(Model{
@@ -75,7 +75,7 @@ var sizes = []size{
 	{"two workers, two leases, a crash, a lost answer, a late write, a drift", onlyLong, false, coarse(Model{
 		Workers: 2, Sessions: 2, Leases: 2, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1},
 	})},
-	{"two workers, two leases, revocations, hand-offs and a drift", unlessShort, false, coarse(Model{
+	{"two workers, two leases, revocations, handoffs and a drift", unlessShort, false, coarse(Model{
 		Workers: 2, Sessions: 2, Leases: 2, Faults: Faults{Drift: 1, Revokes: 1, Handoffs: 1, Lost: 1},
 	})},
 	{"two workers that each watch for themselves, one lease, revocations", unlessShort, false, coarse(Model{

@@ -3,7 +3,7 @@ package protocol
 // This file is the store: the part of store/memstore that the model contains.
 // TestModelAgreesWithMemstore makes the same calls on both.
 
-// beat corresponds to Store.Beat. It reports whether the session is alive.
+// beat corresponds to Store.Heartbeat. It reports whether the session is alive.
 func (m *Model) beat(s *state, i int, b *call) bool {
 	p := &s.sessions[i]
 	switch {

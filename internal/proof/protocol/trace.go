@@ -51,15 +51,15 @@ func (m *Model) tell(s *state, st step) string {
 	}
 	switch st.kind {
 	case stepBeat:
-		return who + " beats, the answer is under way" + says
+		return who + " heartbeats, the answer is under way" + says
 	case stepBeatOver:
-		return who + " beats and hears that the session is over"
+		return who + " heartbeats and hears that the session is over"
 	case stepBeatLost:
-		return who + " beats, the answer is LOST" + says
+		return who + " heartbeats, the answer is LOST" + says
 	case stepBeatLate:
-		return who + " beats, the request hangs (LATE)" + says
+		return who + " heartbeats, the request hangs (LATE)" + says
 	case stepBeatTwice:
-		return who + " beats, a copy of the request hangs (LATE)" + says
+		return who + " heartbeats, a copy of the request hangs (LATE)" + says
 	case stepAnswer:
 		return who + " takes the answer in"
 	case stepGiveUp:
@@ -80,7 +80,7 @@ func (m *Model) tell(s *state, st step) string {
 		return who + " applies, the request hangs (LATE): " + m.tellCall(s, &st.call)
 	case stepArrives:
 		if st.call.kind == callBeat {
-			return "late arrives a beat of " + s.nameOf(st.call.from) + says
+			return "late arrives a heartbeat of " + s.nameOf(st.call.from) + says
 		}
 		return "late, it is applied: " + m.tellCall(s, &st.call)
 	case stepTick:

@@ -133,7 +133,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 	if !table.Add("  put to handled, of all records meanwhile", lags, 2*time.Second) {
 		t.Errorf("a record waited for %v", slices.Max(lags))
 	}
-	if !table.Count("  beats before their time and writes of the leader, per split or merge", extra, 20) {
+	if !table.Count("  heartbeats before their time and writes of the leader, per split or merge", extra, 20) {
 		t.Errorf("a split or merge costs %v calls more", extra)
 	}
 }

@@ -152,7 +152,7 @@ func TestARollingRestart(t *testing.T) {
 	}
 	table.Add("  all silences of a shard added up, those of more than 0.5 s", total, -1)
 	table.Count("  how many those are", breaks, -1)
-	table.Count("  hand-offs; each worker gives back what it holds and its successor gets as much", moves, 2*shards)
+	table.Count("  handoffs; each worker gives back what it holds and its successor gets as much", moves, 2*shards)
 	if !table.Count("  records handled again", again, 0) {
 		t.Errorf("handled again %v", again)
 	}

@@ -81,7 +81,7 @@ const (
 // Faults of a call that stores dead letters.
 const (
 	LettersFail  Fault = "letters fail"
-	LettersLost  Fault = "letters' answer lost" // fails with an error, although the letters are durable
+	LettersLost  Fault = "letters' answer lost" // fails with an error, although the dead letters are durable
 	LettersPanic Fault = "letters panic"
 	LettersSlow  Fault = "letters slow" // takes up to 70 s
 )

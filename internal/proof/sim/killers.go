@@ -190,20 +190,20 @@ func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }
 
-// checkKilled compares the letter of a record that killed workers with what was observed.
+// checkKilled compares the dead letter of a record that killed workers with what was observed.
 func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int) string {
 	k := w.killers
 	switch {
 	case k == nil:
-		return fmt.Sprintf("%s is given up as one that kills, where none is looked for", id)
+		return fmt.Sprintf("%s is dead-lettered as one that kills, where none is looked for", id)
 	case together != 1:
-		return fmt.Sprintf("%s is given up as one that kills, with %d others", id, together-1)
+		return fmt.Sprintf("%s is dead-lettered as one that kills, with %d others", id, together-1)
 	case k.alone[id] == 0 && !w.diedTrying(about(letter.Stream, letter.Shard), letter.Position):
-		return fmt.Sprintf("%s is given up as one that kills, and nobody died with it alone", id)
+		return fmt.Sprintf("%s is dead-lettered as one that kills, and nobody died with it alone", id)
 	case letter.Attempts < k.after:
-		return fmt.Sprintf("%s is given up after %d workers died, not %d", id, letter.Attempts, k.after)
+		return fmt.Sprintf("%s is dead-lettered after %d workers died, not %d", id, letter.Attempts, k.after)
 	case letter.Attempts > len(k.ended):
-		return fmt.Sprintf("%s is given up after %d workers died, it says; %d did", id, letter.Attempts, len(k.ended))
+		return fmt.Sprintf("%s is dead-lettered after %d workers died, it says; %d did", id, letter.Attempts, len(k.ended))
 	}
 	return ""
 }

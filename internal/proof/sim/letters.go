@@ -17,8 +17,8 @@ type letters struct {
 	// failed counts failed calls, for each owner and record. It counts the calls whose first record
 	// was this record, and the calls with only this record.
 	failed map[owned]*failures
-	ids    map[judge.ID]string // ID of the first letter of each record
-	again  map[owned]bool      // letters that may be put again, because the worker received no success
+	ids    map[judge.ID]string // ID of the first dead letter of each record
+	again  map[owned]bool      // dead letters that may be put again, because the worker received no success
 	kept   int
 }
 
@@ -303,7 +303,7 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 	for i, letter := range all {
 		id, ok := idOf(letter.Data)
 		if !ok {
-			w.breaks("a letter of %s is of a record that nobody put: %.60q", letter.ID, letter.Data)
+			w.breaks("a dead letter of %s is of a record that nobody put: %.60q", letter.ID, letter.Data)
 			return
 		}
 		if letter.Reason == deadletter.Killed {
@@ -322,24 +322,24 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		}
 		switch was, known := s.ids[id]; {
 		case letter.App != w.app:
-			w.breaks("a worker of %s puts a letter of %s", w.app, letter.App)
+			w.breaks("a worker of %s puts a dead letter of %s", w.app, letter.App)
 		case known && was != letter.ID:
-			w.breaks("the letters of %s have the IDs %s and %s", id, was, letter.ID)
+			w.breaks("the dead letters of %s have the IDs %s and %s", id, was, letter.ID)
 		case letter.Together != len(all):
-			w.breaks("a letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
+			w.breaks("a dead letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
 		case letter.Reason == deadletter.Age && f.untried > 0: // the handler requested it
 		case letter.Attempts > calls || letter.Attempts < 1:
-			w.breaks("the letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
+			w.breaks("the dead letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
 		case letter.Reason == deadletter.Attempts && letter.Attempts < p.MaxAttempts:
-			w.breaks("%s is given up after %d attempts of %d", id, letter.Attempts, p.MaxAttempts)
+			w.breaks("%s is dead-lettered after %d attempts of %d", id, letter.Attempts, p.MaxAttempts)
 		case letter.Reason == deadletter.Rejected && f.rejected == 0:
-			w.breaks("%s is given up as rejected, and nobody has", id)
+			w.breaks("%s is dead-lettered as rejected, and nobody has", id)
 		case letter.Reason == deadletter.Rejected && !alone, p.Bisect && !alone:
 			w.breaks("%s is given up for others that it was handed over with", id)
 		case letter.Reason == deadletter.Age && (p.MaxAge == 0 || w.wall().Sub(letter.Arrived) < p.MaxAge-w.skewed()):
 			w.breaks("%s is given up for its age of %v", id, w.wall().Sub(letter.Arrived))
 		case f.all == 0:
-			w.breaks("%s is given up, and no call has failed at it", id)
+			w.breaks("%s is dead-lettered, and no call has failed at it", id)
 		}
 	}
 }
@@ -381,7 +381,7 @@ func (w *world) sawLetters() {
 	}
 	for id := range w.letters.ids {
 		if _, put := w.books.home[id]; !put {
-			w.breaks("there is a letter of %s, which nobody put", id)
+			w.breaks("there is a dead letter of %s, which nobody put", id)
 		}
 	}
 	for id := range w.books.home {
@@ -389,7 +389,7 @@ func (w *world) sawLetters() {
 			continue
 		}
 		if (w.badAt([]judge.ID{id}) != nil || w.kills(id)) && w.letters.ids[id] == "" {
-			w.breaks("%s was not given up, and no handler can have handled it", id)
+			w.breaks("%s was not dead-lettered, and no handler can have handled it", id)
 		}
 	}
 }

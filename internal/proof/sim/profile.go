@@ -29,8 +29,8 @@ type Profile struct {
 	Reuses float64 // fraction of the simulations that use Options.ReuseBuffers
 	Older  float64 // fraction of the starts that use the previous version
 	Sinks  bool    // handlers write to a sink that decides where reading starts
-	// Letters means that handlers always fail at some records, and that Options.OnFailure decides
-	// about these records.
+	// Letters means that handlers always fail at some records, and that Options.OnFailure
+	// decides about these records.
 	Letters bool
 	Killers bool // handlers also end the process at some records
 	// Parallel means that the keys of a shard are handled in parallel.

@@ -183,7 +183,7 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		beats += a.beats
 		steps += a.steps
 		broken += a.broken
-		fmt.Printf("%-14s %4d seeds %9.1f worker hours, %.3f CPU s for each %10d beats %8d records handled %6d again, at most %v until all was well, %d broken\n",
+		fmt.Printf("%-14s %4d seeds %9.1f worker hours, %.3f CPU s for each %10d heartbeats %8d records handled %6d again, at most %v until all was well, %d broken\n",
 			p.Name, a.seeds, a.lived.Hours(), a.cpu.Seconds()/a.lived.Hours(), a.beats, a.handled, a.again, a.settled.Round(time.Second), a.broken)
 		var counted []string
 		for _, f := range slices.Sorted(maps.Keys(p.Rates)) {
@@ -206,6 +206,6 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 			}
 		}
 	}
-	fmt.Printf("%.1f worker hours, %d beats, %d steps, %.1f CPU s (%.3f for a worker hour), %d broken promises, in %v\n",
+	fmt.Printf("%.1f worker hours, %d heartbeats, %d steps, %.1f CPU s (%.3f for a worker hour), %d broken promises, in %v\n",
 		hours, beats, steps, cpu, cpu/hours, broken, took.Round(time.Second))
 }

@@ -9,7 +9,7 @@ import (
 
 const trialKey = "_weir/letters"
 
-var trial = []byte("weir looks here whether letters can be written.\n")
+var trial = []byte("weir looks here whether dead letters can be written.\n")
 
 // Readable returns an error if dead letters cannot be listed. Call it at the start to find such a
 // problem early.
@@ -21,7 +21,7 @@ func (b *Box) Readable(ctx context.Context) error {
 // Writable returns an error if dead letters cannot be written, listed or marked. Call it at the
 // start to find such a problem before a record has to be dead-lettered. It leaves a small object,
 // PREFIX/_weir/letters. It also returns an error if the server ignores the condition of a write.
-// With such a server, two processes could handle one letter again at the same time.
+// With such a server, two processes could handle one dead letter again at the same time.
 func (b *Box) Writable(ctx context.Context) error {
 	if err := b.Readable(ctx); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (b *Box) Writable(ctx context.Context) error {
 	_, held, err := b.bucket.Put(ctx, key, trial, nil, bucket.Condition{ETag: `"of-another"`})
 	if err == nil && held {
 		err = fmt.Errorf("s3letters: bucket %s overwrites an object although the request forbids it (If-Match): "+
-			"two processes could handle one letter again; use S3, or a store that keeps this condition", b.bucket.Name)
+			"two processes could handle one dead letter again; use S3, or a store that keeps this condition", b.bucket.Name)
 	}
 	return err
 }

@@ -11,15 +11,15 @@ import (
 )
 
 // Lambda is a [deadletter.Destination] in a bucket, in the format of AWS Lambda's event source
-// mappings. Use it for programs that read such objects. Letters that were put together become one
-// object with their records. A [Box] ignores these objects, because they are not letters.
+// mappings. Use it for programs that read such objects. Dead letters that were put together become
+// one object with their records. A [Box] ignores these objects, because they are not letters.
 //
 // Keys are those of Lambda after the prefix, with the time in UTC:
 //
 //	PREFIX/aws/lambda/MAPPING/shardId-000000000007/2026/11/23/2026-11-23T01.02.03-REQUEST
 //
 // MAPPING identifies the function and the stream, and REQUEST identifies the letters. Both have the
-// form of a UUID. If the same letters are put again, they have the same key. If another worker
+// form of a UUID. If the same dead letters are put again, they have the same key. If another worker
 // takes the shard over and dead-letters the same records again, it creates another object.
 //
 // The methods of Lambda may be called concurrently.
@@ -47,7 +47,7 @@ func (l *Lambda) Writable(ctx context.Context) error {
 	return err
 }
 
-// Put writes the objects for letters, several at a time. See [deadletter.Destination].
+// Put writes the objects for dead letters, several at a time. See [deadletter.Destination].
 func (l *Lambda) Put(ctx context.Context, letters []deadletter.Letter) error {
 	messages, err := l.form.Messages(letters)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestObjectsOfLambdasForm(t *testing.T) {
 	}
 	letters := []deadletter.Letter{letter("1"), letter("2"), letter("3")}
 	letters[2].Shard = "shardId-000000000001"
-	for range 2 { // putting the same letters again writes the same objects
+	for range 2 { // putting the same dead letters again writes the same objects
 		if err := l.Put(t.Context(), letters); err != nil {
 			t.Fatal(err)
 		}

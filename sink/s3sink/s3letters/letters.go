@@ -26,26 +26,27 @@ import (
 )
 
 // Box is a [deadletter.Box] in a bucket. Its methods may be called concurrently. Applications may
-// share a prefix, even if they read the same stream. The key of a letter is the prefix and the
+// share a prefix, even if they read the same stream. The key of a dead letter is the prefix and the
 // letter's ID, which begins with the application:
 //
 //	PREFIX/billing/orders/shardId-000000000007/4959….json
 //
 // If the key would be longer than S3 allows, it is PREFIX/%HASH.json with the SHA-256 of the ID.
-// Letters of earlier versions have no application in their key. The box reads them too.
+// Dead letters of earlier versions have no application in their key. The box reads them too.
 //
 // An object contains the letter's JSON. Its state is in the members "state", "since" and
-// "marked_by". A letter replaces an existing letter with the same ID. A letter that is put again
-// becomes Kept again, even if it was handled or dropped before. A worker waits until its letters
-// are written, so there are no partial letters.
+// "marked_by". A dead letter replaces an existing dead letter with the same ID. A dead letter that
+// is put again becomes Kept again, even if it was handled or dropped before. A worker waits until
+// its dead letters are written, so there are no partial letters.
 //
-// Two processes cannot handle the same letter without noticing it. A Box marks a letter that it has
-// yielded only if the letter has not changed since then. If two processes list the same letters and
-// handle them, the second mark of a letter fails with [deadletter.ErrChanged].
+// Two processes cannot handle the same dead letter without noticing it. A Box marks a dead letter
+// that it has yielded only if the dead letter has not changed since then. If two processes list the
+// same dead letters and handle them, the second mark of a dead letter fails with
+// [deadletter.ErrChanged].
 //
-// The box remembers the letters that it has yielded, with about 80 bytes for each. It forgets a
-// letter if the next complete listing does not contain it. It does not remember letters that it
-// only puts.
+// The box remembers the dead letters that it has yielded, with about 80 bytes for each. It forgets
+// a dead letter if the next complete listing does not contain it. It does not remember dead letters
+// that it only puts.
 type Box struct {
 	bucket bucket.Bucket
 	prefix string
@@ -136,7 +137,7 @@ func escape(s string) string {
 	return e.String()
 }
 
-// Put writes letters, several at a time. See [deadletter.Destination].
+// Put writes dead letters, several at a time. See [deadletter.Destination].
 func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	return inParallel(len(letters), func(i int) error {
 		if ctx.Err() != nil {
@@ -155,14 +156,14 @@ func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	})
 }
 
-// Mark sets the state of letters. If this box has yielded a letter and the letter has changed since
-// then, Mark returns [deadletter.ErrChanged] for it. It still marks the other letters. See
-// [deadletter.Box].
+// Mark sets the state of letters. If this box has yielded a dead letter and the dead letter has
+// changed since then, Mark returns [deadletter.ErrChanged] for it. It still marks the other
+// letters. See [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
 	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
 	default:
-		return fmt.Errorf("s3letters: %q is not a valid state of a letter", to)
+		return fmt.Errorf("s3letters: %q is not a valid state of a dead letter", to)
 	}
 	return inParallel(len(ids), func(i int) error { return b.mark(ctx, to, ids[i]) })
 }
@@ -205,11 +206,11 @@ func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
 	}
 }
 
-// read returns the content of a letter, which must exist.
+// read returns the content of a dead letter, which must exist.
 func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	text, etag, err := b.bucket.Get(ctx, key, mostLetter)
 	if err == nil && text == nil {
-		err = fmt.Errorf("s3letters: there is no letter %s", key)
+		err = fmt.Errorf("s3letters: there is no dead letter %s", key)
 	}
 	if err != nil {
 		return content{}, "", err
@@ -218,7 +219,7 @@ func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	return c, etag, err
 }
 
-// parse decodes a letter, and checks that its ID belongs to the key.
+// parse decodes a dead letter, and checks that its ID belongs to the key.
 func (b *Box) parse(key string, text []byte) (content, error) {
 	l, err := deadletter.Parse(text)
 	var c content
@@ -242,8 +243,8 @@ func (b *Box) parse(key string, text []byte) (content, error) {
 	return c, nil
 }
 
-// Items yields all letters, one shard after the other. The letters of a shard are in the order of
-// their records. Items lists a thousand keys at a time, and reads each letter. See
+// Items yields all dead letters, one shard after the other. The dead letters of a shard are in the
+// order of their records. Items lists a thousand keys at a time, and reads each letter. See
 // [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
@@ -274,7 +275,7 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	}
 }
 
-// yield reads several letters at a time, and yields them in order.
+// yield reads several dead letters at a time, and yields them in order.
 func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.Item, error) bool) bool {
 	items, etags, errs := make([]content, len(keys)), make([]string, len(keys)), make([]error, len(keys))
 	_ = inParallel(len(keys), func(i int) error {
@@ -286,7 +287,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 			yield(deadletter.Item{}, context.Cause(ctx))
 			return false
 		}
-		b.know(key, etags[i]) // if the letter could not be read, this records only that it exists
+		b.know(key, etags[i]) // if the dead letter could not be read, this records only that it exists
 		if !yield(items[i].Item, errs[i]) {
 			return false
 		}
@@ -294,7 +295,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 	return true
 }
 
-// know records which version of a letter the box has seen.
+// know records which version of a dead letter the box has seen.
 func (b *Box) know(key, etag string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,7 +311,7 @@ func (b *Box) changed(key, etag string) bool {
 
 // inParallel calls f with the numbers from 0 to n-1, several at a time, and joins the first errors.
 func inParallel(n int, f func(int) error) error {
-	const most = 3 // an outage causes the same error for every letter
+	const most = 3 // an outage causes the same error for every dead letter
 	var mu sync.Mutex
 	var errs []error
 	failed := 0
@@ -333,7 +334,7 @@ func inParallel(n int, f func(int) error) error {
 	}
 	all.Wait()
 	if failed > most {
-		errs = append(errs, fmt.Errorf("s3letters: … and %d more of %d letters", failed-most, n))
+		errs = append(errs, fmt.Errorf("s3letters: … and %d more of %d dead letters", failed-most, n))
 	}
 	return errors.Join(errs...)
 }

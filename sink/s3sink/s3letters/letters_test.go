@@ -58,7 +58,7 @@ func put(t *testing.T, b deadletter.Box, positions ...string) {
 	}
 }
 
-// items returns the letters of a box, with their positions and states, and the errors.
+// items returns the dead letters of a box, with their positions and states, and the errors.
 func items(t *testing.T, b deadletter.Box) (all, failed []string) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -114,7 +114,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	if err := b.Mark(t.Context(), "lost", letter("10").ID); err == nil || !strings.Contains(err.Error(), "not a valid state") {
 		t.Errorf("%v", err)
 	}
-	if err := b.Mark(t.Context(), deadletter.Done, letter("99").ID); err == nil || !strings.Contains(err.Error(), "there is no letter dead/s/shardId-000000000000/99.json") {
+	if err := b.Mark(t.Context(), deadletter.Done, letter("99").ID); err == nil || !strings.Contains(err.Error(), "there is no dead letter dead/s/shardId-000000000000/99.json") {
 		t.Errorf("%v", err)
 	}
 	var whole deadletter.Letter
@@ -123,7 +123,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// For any ID, the ID finds its own letter and no other.
+// For any ID, the ID finds its own dead letter and no other.
 func TestKeysOfLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -155,7 +155,8 @@ func TestKeysOfLetters(t *testing.T) {
 	}
 }
 
-// If a worker dead-letters a record again while its letter is being handled, the letter stays.
+// If a worker dead-letters a record again while its dead letter is being handled, the dead letter
+// stays.
 func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -223,7 +224,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// The box reads many letters page by page, and the caller may stop early.
+// The box reads many dead letters page by page, and the caller may stop early.
 func TestManyLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -254,7 +255,7 @@ func TestManyLetters(t *testing.T) {
 	}
 }
 
-// The error about an outage is short. The letters can be put again afterwards.
+// The error about an outage is short. The dead letters can be put again afterwards.
 func TestAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := fakes3.New()
@@ -265,7 +266,7 @@ func TestAnOutage(t *testing.T) {
 			letters = append(letters, letter(fmt.Sprint(1000+i)))
 		}
 		err := b.Put(t.Context(), letters)
-		if err == nil || strings.Count(err.Error(), "\n") != 3 || !strings.Contains(err.Error(), "97 more of 100 letters") {
+		if err == nil || strings.Count(err.Error(), "\n") != 3 || !strings.Contains(err.Error(), "97 more of 100 dead letters") {
 			t.Errorf("%v", err)
 		}
 		if _, failed := items(t, b); len(failed) != 1 {
@@ -318,8 +319,8 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// If a letter changes between the read and the write of a mark, the condition of the write detects
-// it.
+// If a dead letter changes between the read and the write of a mark, the condition of the write
+// detects it.
 func TestAChangeAtTheLastMoment(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -343,7 +344,7 @@ func TestAChangeAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// A box that is used for a long time forgets letters that have been removed.
+// A box that is used for a long time forgets dead letters that have been removed.
 func TestABoxForgetsLettersThatAreGone(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -358,7 +359,7 @@ func TestABoxForgetsLettersThatAreGone(t *testing.T) {
 			t.Errorf("%d letters", len(all))
 		}
 		if n := remembered(); n != 10 {
-			t.Errorf("%d letters are remembered of 10", n)
+			t.Errorf("%d dead letters are remembered of 10", n)
 		}
 		put(t, box(t, bucket), positions[9]) // it has the same content
 		other := letter(positions[8])
@@ -375,6 +376,6 @@ func TestABoxForgetsLettersThatAreGone(t *testing.T) {
 		}
 	}
 	if items(t, b); remembered() != 0 {
-		t.Errorf("%d letters are remembered of none", remembered())
+		t.Errorf("%d dead letters are remembered of none", remembered())
 	}
 }

@@ -46,7 +46,7 @@ func TestABucketThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 		t.Error(err)
 	}
 	states(now.ID+" done", oldletters.ID+" kept")
-	// The command of the earlier version marks a letter in the new format, and keeps its key.
+	// The command of the earlier version marks a dead letter in the new format, and keeps its key.
 	bucket.Put("dead/"+now.ID+".json", []byte(strings.TrimSuffix(strings.Replace(oldletters.Text, oldletters.ID, now.ID, 1), "}")+
 		`,"state":"dropped","since":"2026-11-23T01:02:06Z","marked_by":"old"}`))
 	states(now.ID+" dropped", oldletters.ID+" kept")

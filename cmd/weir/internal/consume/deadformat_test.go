@@ -23,7 +23,7 @@ func TestLettersInLambdasForm(t *testing.T) {
 		server.Put("s", "key", []byte(text))
 	}
 	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", endpoint, "--exec", `in=$(cat); case $in in *bad*) exit 3;; esac`,
-		"--attempts=2", "--bisect", "--patience=0", "--dead=s3://bucket/dead", "--dead-format=lambda")
+		"--max-attempts=2", "--bisect", "--outage-grace=0", "--dead=s3://bucket/dead", "--dead-format=lambda")
 	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	clitest.Stop(t, c)
 	var found []string
@@ -79,11 +79,11 @@ func TestWrongWordsAboutLambdasForm(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=file:x", "--dead-format=lambda"}},
-		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=kinesis:x", "--dead-format=lambda"}},
+		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--max-attempts=2", "--dead=file:x", "--dead-format=lambda"}},
+		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--max-attempts=2", "--dead=kinesis:x", "--dead-format=lambda"}},
 		{"--dead-format needs a destination for dead letters", []string{"--exec=cat", "--dead-format=lambda"}},
-		{"use letter or lambda", []string{"--exec=cat", "--attempts=2", "--dead=s3://bucket", "--dead-format=x"}},
-		{"add --exec or --lambda", []string{"--attempts=2", "--dead=s3://bucket"}},
+		{"use weir or lambda", []string{"--exec=cat", "--max-attempts=2", "--dead=s3://bucket", "--dead-format=x"}},
+		{"add --exec or --lambda", []string{"--max-attempts=2", "--dead=s3://bucket"}},
 		{"--maximum-record-age-in-seconds or --max-age", []string{"--lambda=x", "--dead=s3://bucket"}},
 		{"--to and --lambda are two ways", []string{"--lambda=x", "--to=file:x"}},
 		{"a function reports failed records with --function-response-types", []string{"--lambda=x", "--exec-results"}},

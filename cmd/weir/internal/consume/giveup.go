@@ -35,12 +35,12 @@ func (o *options) applyGiveUp(given func(flag string) bool) error {
 	case !when && o.lambda.command != "":
 		return cli.Usagef("--dead alone dead-letters nothing: add --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
 	case !when:
-		return cli.Usagef("--dead alone dead-letters nothing: add --attempts or --max-age, or let the command reject records, with --exec-results")
+		return cli.Usagef("--dead alone dead-letters nothing: add --max-attempts or --max-age, or let the command reject records, with --exec-results")
 	}
-	if given("patience") && to.OutageGrace == 0 {
+	if given("outage-grace") && to.OutageGrace == 0 {
 		to.OutageGrace = -1
 	}
-	if given("dead-per-minute") && to.MaxPerMinute == 0 {
+	if given("dead-letters-per-minute") && to.MaxPerMinute == 0 {
 		to.MaxPerMinute = -1
 	}
 	place, err := deadletters.Parse(g.dead)

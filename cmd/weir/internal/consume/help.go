@@ -48,7 +48,7 @@ read and write. AWS_ENDPOINT_URL_S3 selects another server than AWS.
 ` + records.AboutFilters + `
 
 If the command or the function fails, its batch is handled again without a
-limit, unless --attempts or --max-age sets one. At the limit, weir writes the
+limit, unless --max-attempts or --max-age sets one. At the limit, weir writes the
 records to --dead as dead letters, and then the checkpoint moves past them.
 "weir dead" lists them and handles them again. It cannot read dead letters in
 the format of Lambda. In these, the account is that of a --stream given by ARN,
@@ -71,7 +71,7 @@ const examples = `  weir consume --stream flights --app billing --store sqlite:b
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
-  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
+  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --max-attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw

@@ -35,7 +35,7 @@ Lambda's own parameters are flags too, such as --batch-size. Unlike Lambda, weir
 needs --dead for records that it must not retry any longer. With
 --parallelization-factor, an event has the records of one key.
 --maximum-record-age-in-seconds dead-letters older records without a call, and
-at once, whatever --patience and --dead-per-minute are. With
+at once, whatever --outage-grace and --dead-letters-per-minute are. With
 --tumbling-window-in-seconds the function gets a state and must return one.`
 
 // lambdaFlags contains the flags for running Lambda functions.

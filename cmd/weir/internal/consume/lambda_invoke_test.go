@@ -112,7 +112,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 	defer close(release)
 	dead := filepath.Join(t.TempDir(), "dead.ndjson")
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--invoke="+emulator.URL, "--lambda-timeout=4s",
-		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=2", "--patience=0", "--dead=file:"+dead)
+		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=2", "--outage-grace=0", "--dead=file:"+dead)
 	for end := time.Now().Add(time.Minute); ; {
 		if letters, err := os.ReadFile(dead); err == nil && len(letters) > 0 {
 			break

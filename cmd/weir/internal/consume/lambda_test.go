@@ -156,7 +156,7 @@ func TestARecordThatAFunctionNamesIsGivenUpAlone(t *testing.T) {
 	}
 	dead := filepath.Join(t.TempDir(), "dead.ndjson")
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda", functionCommand(t, "reports"),
-		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=1", "--patience=0", "--dead=file:"+dead)
+		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=1", "--outage-grace=0", "--dead=file:"+dead)
 	c.Err.Await(t, "the record behind it", func(s string) bool { return strings.Contains(s, "got 1;") })
 	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)

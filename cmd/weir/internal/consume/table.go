@@ -229,10 +229,10 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{function},
 		},
 		{
-			name: "maximum-retry-attempts", is: "attempts",
+			name: "maximum-retry-attempts", is: "max-attempts",
 			to: parsed(&g.MaxAttempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
 			text: "retries of a failed call until its records are dead-lettered, one less than " +
-				"--attempts; -1 is no limit (default -1)",
+				"--max-attempts; -1 is no limit (default -1)",
 			rules: []rule{
 				function, {l.window == 0 || g.MaxAttempts == 0, noWindow},
 				{g.MaxAttempts == 0 || dead.met, lambdasDead},
@@ -290,7 +290,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{whole},
 		},
 		{
-			name: "attempts", to: number(&g.MaxAttempts, 1, 10_000),
+			name: "max-attempts", to: number(&g.MaxAttempts, 1, 10_000),
 			text: "dead-letter a batch after this number of failed calls, 1 to 10000 (default: " +
 				"never)",
 			rules: []rule{dead, whole},
@@ -306,13 +306,13 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"dead-letter only single records",
 		},
 		{
-			name: "patience", to: &cli.Span{To: &g.OutageGrace, Zero: true},
+			name: "outage-grace", to: &cli.Span{To: &g.OutageGrace, Zero: true},
 			text: "how long to wait before dead-lettering if no other record is handled either, " +
 				"because the cause may be an outage; 0 does not wait (default 2m)",
 			rules: []rule{dead},
 		},
 		{
-			name: "dead-per-minute", to: number(&g.MaxPerMinute, 0, 1_000_000),
+			name: "dead-letters-per-minute", to: number(&g.MaxPerMinute, 0, 1_000_000),
 			text: "the maximum number of records to dead-letter per minute; 0 is no limit " +
 				"(default 60)",
 			rules: []rule{dead},
@@ -321,7 +321,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			name: "dead-format",
 			to: cli.OneOf(
 				&o.giveUp.asLambda,
-				cli.Word("letter", false, "readable by \"weir dead\""),
+				cli.Word("weir", false, "readable by \"weir dead\""),
 				cli.Word("lambda", true, "readable by programs that expect Lambda's format"),
 			),
 			text: "format of dead letters: weir, or lambda, which AWS Lambda sends to a queue " +
@@ -419,13 +419,13 @@ func (o *options) table(cmd *cobra.Command) []row {
 			text: "the longest pause before a failed batch is handled again (default 30s)",
 		},
 		{
-			name: "beat-interval", to: &s.Timing.HeartbeatInterval,
+			name: "heartbeat-interval", to: &s.Timing.HeartbeatInterval,
 			text: "how often this worker says that it lives and saves its progress, 100ms to 1m " +
 				"(default 1s)",
 		},
 		{
 			name: "failover-after", to: &s.Timing.FailoverAfter,
-			text: "how long a worker may be silent before its shards go to others; 3 beat " +
+			text: "how long a worker may be silent before its shards go to others; 3 heartbeat " +
 				"intervals to 1h, the same for all workers (default 5s)",
 		},
 		{

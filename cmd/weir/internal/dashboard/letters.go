@@ -23,7 +23,7 @@ type pageLetters struct {
 }
 
 func (p *pageLetters) register(cmd *cobra.Command) {
-	deadletters.Register(cmd, &p.dead, "show letters of records that were given up")
+	deadletters.Register(cmd, &p.dead, "show dead letters of records that were dead-lettered")
 	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` with which the page handles a dead letter again, as \"weir dead retry --exec\" does")
 	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "input of that command: text is the data, json an object about the record")

@@ -23,7 +23,7 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	dir := t.TempDir()
 	store, dead := "--store=sqlite:"+filepath.Join(dir, "leases.db"), "--dead=file:"+filepath.Join(dir, "dead.ndjson")
 	clitest.MustRun(t, "bad\n", "put", endpoint, "--stream=s")
-	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--from=oldest", "--exec=false", "--attempts=1", "--patience=0s", dead)
+	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--from=oldest", "--exec=false", "--max-attempts=1", "--outage-grace=0s", dead)
 	worker.Err.Await(t, "the letter", func(string) bool {
 		text, err := os.ReadFile(filepath.Join(dir, "dead.ndjson"))
 		return err == nil && strings.Contains(string(text), `"reason":"attempts"`)
@@ -38,7 +38,7 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 		t.Fatalf("the page is %s", letters)
 	}
 	form := url.Values{"do": {"retry-letters"}, "app": {"billing"}, "letter": {ids[0][1]}}
-	if code, body := postForm(t, base, form); code != http.StatusOK || !strings.Contains(body, "1 of 1 letter was handled again.") {
+	if code, body := postForm(t, base, form); code != http.StatusOK || !strings.Contains(body, "1 of 1 dead letter was handled again.") {
 		t.Errorf("%d %s", code, body)
 	}
 	if text, err := os.ReadFile(again); err != nil || string(text) != "bad\n" {
@@ -55,7 +55,7 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 }
 
 // The environment may set a queue of dead letters for the workers of this machine. The page ignores
-// the queue, because it cannot list the letters of a queue.
+// the queue, because it cannot list the dead letters of a queue.
 func TestDashboardLeavesAQueueOfTheEnvironmentAlone(t *testing.T) {
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	clitest.MustRun(t, "", "store", "create", store)

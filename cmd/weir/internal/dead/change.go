@@ -43,10 +43,10 @@ func (c *letterChange) register(cmd *cobra.Command) {
 
 // changed is the JSON output of drop and retry.
 type changed struct {
-	Letters int `json:"letters"` // number of selected letters
+	Letters int `json:"letters"` // number of selected dead letters
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	Taken   int `json:"taken"` // letters that another process handled meanwhile
+	Taken   int `json:"taken"` // dead letters that another process handled meanwhile
 }
 
 // check completes the filter. It returns an error unless the flags select letters.
@@ -64,7 +64,7 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
 
-// change shows how many letters are selected, asks for confirmation, and calls do.
+// change shows how many dead letters are selected, asks for confirmation, and calls do.
 func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 		return err
 	}
 	if len(items) == 0 {
-		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.Unreadable(unread))
+		return errors.Join(c.report(t, changed{}, "No dead letters: nothing to do.\n"), letters.Unreadable(unread))
 	}
 	if c.dry {
 		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.Unreadable(unread))
@@ -89,7 +89,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 		if letters.Unmarked {
 			warning += " A stream stores no states: dead letters that were handled before are handled again now, and all are handled again the next time."
 		}
-		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "dead letter"), warning), c.verb); err != nil {
 			return err
 		}
 	}
@@ -97,14 +97,14 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 	return errors.Join(c.tell(t, len(items), o), err, letters.Unreadable(unread))
 }
 
-// tell prints the result for n letters.
+// tell prints the result for n dead letters.
 func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
-	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "dead letter"), c.done)
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
-		text += fmt.Sprintf("%s skipped because of changes by another process.\n", cli.Count(o.Taken, "letter"))
+		text += fmt.Sprintf("%s skipped because of changes by another process.\n", cli.Count(o.Taken, "dead letter"))
 	}
 	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }
@@ -164,8 +164,8 @@ chooses one.`,
 	return cmd
 }
 
-// changedLetters returns the number of letters that another process has changed. It returns 0 if
-// err contains any other error.
+// changedLetters returns the number of dead letters that another process has changed. It returns 0
+// if err contains any other error.
 func changedLetters(err error) (n int) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
@@ -241,12 +241,12 @@ applications, and exits with 1.`,
 	return cmd
 }
 
-// run passes the selected letters to the command or puts them into the stream.
+// run passes the selected dead letters to the command or puts them into the stream.
 func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	ctx, warning := cmd.Context(), ""
 	switch {
 	case (r.exec == "") == (r.toStream == ""):
-		return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+		return cli.Usagef("%s hands dead letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
 	case r.toStream != "":
 		if err := awsconf.CheckStreams(r.toStream); err != nil {
 			return err
@@ -275,13 +275,13 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 			return nil
 		})
 		if errors.Is(errors.Unwrap(err), errTold) { // there is no other error
-			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
+			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "dead letter"))
 		}
 		return o, err
 	})
 }
 
-// handler returns the function that handles a letter again.
+// handler returns the function that handles a dead letter again.
 func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, error) {
 	if r.toStream != "" {
 		return intoStream(ctx, t, &r.AWS, r.toStream)
@@ -295,13 +295,13 @@ func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, err
 	}, nil
 }
 
-// letterHandler handles a letter again.
+// letterHandler handles a dead letter again.
 type letterHandler func(context.Context, deadletter.Item) error
 
-// errTold replaces the error of a letter whose error was printed already.
+// errTold replaces the error of a dead letter whose error was printed already.
 var errTold = errors.New("it failed")
 
-// told handles a letter. If that fails, told prints the error.
+// told handles one dead letter. If the handler fails, told prints the error.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {
@@ -310,7 +310,7 @@ func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.It
 	return err
 }
 
-// intoStream returns a handler that puts letters into a stream.
+// intoStream returns a handler that puts dead letters into a stream.
 func intoStream(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, name string) (letterHandler, error) {
 	client, err := flags.Kinesis(ctx, t)
 	if err != nil {

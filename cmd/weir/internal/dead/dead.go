@@ -54,11 +54,11 @@ several applications.`,
 	return cmd
 }
 
-// Flags contains the flags that select a location of dead letters, and letters in it.
+// Flags contains the flags that select a location of dead letters, and dead letters in it.
 type Flags struct {
 	Dead         string
 	AWS          awsconf.Flags
-	filter       deadletter.Filter
+	filter       deadletter.Selection
 	reason       string
 	states       []string
 	since, until string
@@ -90,7 +90,7 @@ func registerLetterApp(cmd *cobra.Command, to *string) {
 }
 
 func (l *Flags) registerPlace(cmd *cobra.Command) {
-	deadletters.Register(cmd, &l.Dead, "where the letters are")
+	deadletters.Register(cmd, &l.Dead, "where the dead letters are")
 	l.AWS.Register(cmd, false)
 	l.AWS.Role.Register(cmd)
 }
@@ -125,7 +125,7 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 }
 
 // choose completes the filter from the flags and the IDs. narrowed reports whether they select
-// letters by anything besides the state.
+// dead letters by anything besides the state.
 func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
 	if err := cli.Require(cmd, "dead"); err != nil {
 		return false, err
@@ -167,9 +167,9 @@ func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.St
 	return narrowed, nil
 }
 
-// chosen returns the letters that the flags select. It prints the error of each letter that it
-// cannot read, and returns the number of such letters. If one is true, all letters must belong to
-// the same application, or --app must select an application.
+// chosen returns the dead letters that the flags select. It prints the error of each dead letter
+// that it cannot read, and returns the number of such letters. If one is true, all dead letters
+// must belong to the same application, or --app must select an application.
 func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.Box.Items(ctx) {
@@ -182,7 +182,7 @@ func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.
 			continue
 		}
 		if letters.Unmarked && seen[i.ID] {
-			continue // the letter was stored twice
+			continue // the dead letter was stored twice
 		}
 		apps[i.App] = true
 		seen[i.ID] = true
@@ -197,13 +197,13 @@ func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.
 		switch {
 		case known[id]:
 		case seen[id]:
-			return nil, unread, fmt.Errorf("letter %.200q is not of application %s", id, l.filter.App)
+			return nil, unread, fmt.Errorf("dead letter %.200q is not of application %s", id, l.filter.App)
 		default:
-			return nil, unread, fmt.Errorf("there is no letter %.200q%s", id, l.ofApp())
+			return nil, unread, fmt.Errorf("there is no dead letter %.200q%s", id, l.ofApp())
 		}
 	}
 	if l.filter.App != "" && !apps[l.filter.App] && len(apps) > 0 {
-		t.Note("%s has no letter of application %s, only of %s", letters.Place, l.filter.App, appNames(apps))
+		t.Note("%s has no dead letter of application %s, only of %s", letters.Place, l.filter.App, appNames(apps))
 	}
 	if one && l.filter.App == "" && len(apps) > 1 {
 		return nil, unread, severalApps(letters.Place, apps)
@@ -211,9 +211,9 @@ func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.
 	return items, unread, nil
 }
 
-// severalApps returns the error for a command that needs letters of a single application.
+// severalApps returns the error for a command that needs dead letters of a single application.
 func severalApps(place deadletters.Place, apps map[string]bool) error {
-	return cli.Usagef("%s has letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
+	return cli.Usagef("%s has dead letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
 }
 
 // appNames returns a sorted list of application names.
@@ -290,11 +290,11 @@ error, and the exit code is then 1.`,
 		},
 	}
 	l.register(cmd, "kept and begun")
-	out.Register(cmd, "output format; json is a letter a line, with its payload")
+	out.Register(cmd, "output format; json is a dead letter a line, with its payload")
 	return cmd
 }
 
-// lettersText formats letters as a table. The table omits keys and payloads, because they may
+// lettersText formats dead letters as a table. The table omits keys and payloads, because they may
 // contain personal data.
 func lettersText(items []deadletter.Item) string {
 	if len(items) == 0 {

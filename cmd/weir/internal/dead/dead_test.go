@@ -18,8 +18,8 @@ import (
 )
 
 // A batch contains a bad record. The other records are handled, and the bad record becomes a dead
-// letter with its payload. A retry handles the letter later, when the command can handle the
-// record.
+// dead letter with its payload. A retry handles the dead letter later, when the command can handle
+// the record.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -30,7 +30,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	// Each batch is written to a new file, unless it contains the bad record.
 	load := fmt.Sprintf(`cat >%s/in.$$; if grep -q '"n":57}' %[1]s/in.$$; then rm %[1]s/in.$$; echo "cannot read it" >&2; exit 3; fi; cat %[1]s/in.$$`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
-		dead, "--attempts=3", "--bisect", "--patience=0")
+		dead, "--max-attempts=3", "--bisect", "--outage-grace=0")
 	c.Out.Await(t, "all other records", func(s string) bool { return strings.Count(s, "\n") >= len(lines)-1 })
 	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	if code := c.Interrupt(t); code != cli.ExitDone {
@@ -62,18 +62,19 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
-	// The first retry fails and keeps the letter. The second retry succeeds, and no letter is left.
+	// The first retry fails and keeps the letter. The second retry succeeds, and no dead letter is
+	// left.
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--all", "--yes", "--exec", load); !strings.Contains(said, "letter "+letter.ID+": the command failed: exit status 3") {
 		t.Errorf("%s", said)
 	}
 	handled := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_LETTER"`)
-	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 letter handled.\n"; handled != want {
+	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 dead letter handled.\n"; handled != want {
 		t.Errorf("%q, want %q", handled, want)
 	}
-	if got := clitest.MustRun(t, "", "dead", "list", dead); got != "No letters.\n" {
+	if got := clitest.MustRun(t, "", "dead", "list", dead); got != "No dead letters.\n" {
 		t.Errorf("%s", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=exit 1"); got != "No letters: nothing to do.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=exit 1"); got != "No dead letters: nothing to do.\n" {
 		t.Errorf("%s", got)
 	}
 	if got := clitest.MustRun(t, "", "dead", "list", dead, "--state=done"); !strings.Contains(got, letter.ID) {
@@ -81,7 +82,8 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	}
 }
 
-// letters writes n letters to a file. It returns the flag for the file and the IDs of the letters.
+// letters writes n dead letters to a file. It returns the flag for the file and the IDs of the
+// letters.
 func letters(t *testing.T, n int) (flag string, ids []string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dead.ndjson")
@@ -131,7 +133,7 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	code, out, said = clitest.Answered(t, "drop\n", "dead", "drop", dead, ids[1], ids[3], ids[5])
-	if code != cli.ExitDone || out != "3 of 3 letters dropped.\n" {
+	if code != cli.ExitDone || out != "3 of 3 dead letters dropped.\n" {
 		t.Errorf("%d %q %q", code, out, said)
 	}
 	if got := clitest.MustRun(t, "", "dead", "drop", dead, "--shard=1", "--yes", "-o=json"); got != `{"letters":12,"done":12,"failed":0,"taken":0}`+"\n" {
@@ -145,21 +147,20 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	}
 }
 
-// If several processes retry the same letters at the same time, each letter is handled by one of
-// them.
+// Several processes retry the same dead letters at the same time. Each dead letter is handled once.
 func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	dead, _ := letters(t, 3)
 	into := filepath.Join(t.TempDir(), "handled")
 	args := []string{"dead", "retry", dead, "--all", "--yes", "--exec"}
 	c := clitest.Start(t, "", append(args, "echo first >> "+into+"; echo begun; until [ -e "+into+".go ]; do sleep 0.01; done; echo ready")...)
-	c.Out.Await(t, "the first letter", func(s string) bool { return strings.Contains(s, "begun") })
-	if got := clitest.MustRun(t, "", append(args, "echo second >> "+into)...); got != "2 of 2 letters handled.\n" {
+	c.Out.Await(t, "the first dead letter", func(s string) bool { return strings.Contains(s, "begun") })
+	if got := clitest.MustRun(t, "", append(args, "echo second >> "+into)...); got != "2 of 2 dead letters handled.\n" {
 		t.Errorf("%s", got)
 	}
 	if err := os.WriteFile(into+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters skipped because of changes by another process.\n") {
+	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 dead letters handled.\n2 dead letters skipped because of changes by another process.\n") {
 		t.Errorf("exit code %d: %s", code, c.Out)
 	}
 	if got, err := os.ReadFile(into); err != nil || string(got) != "first\nsecond\nsecond\n" {
@@ -167,12 +168,12 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	}
 }
 
-// If a retry is interrupted, the letter keeps the state begun. A person has to decide what to do
-// with it.
+// If a retry is interrupted, the dead letter keeps the state begun. A person has to decide what to
+// do with it.
 func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	dead, ids := letters(t, 3)
 	c := clitest.Start(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `echo ready; case $WEIR_LETTER in *1) sleep 600;; esac`)
-	c.Out.Await(t, "the second letter", func(s string) bool { return strings.Count(s, "ready") == 2 })
+	c.Out.Await(t, "the second dead letter", func(s string) bool { return strings.Count(s, "ready") == 2 })
 	c.Interrupt(t)
 	states := func() (all []string) {
 		for line := range strings.Lines(clitest.MustRun(t, "", "dead", "list", dead, "-o=json", "--state=kept", "--state=begun", "--state=done")) {
@@ -187,10 +188,10 @@ func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	if got := states(); !slices.Equal(got, []string{"done", "begun", "kept"}) {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", "cat"); got != "record 2\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", "cat"); got != "record 2\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--state=begun", "--yes", "--exec", "cat"); got != "record 1\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--state=begun", "--yes", "--exec", "cat"); got != "record 1\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := states(); !slices.Equal(got, []string{"done", "done", "done"}) {
@@ -203,7 +204,7 @@ func TestLettersGoBackIntoAStream(t *testing.T) {
 	server.CreateStream("again", 1)
 	dead, _ := letters(t, 4)
 	code, out, said := clitest.Answered(t, "retry\n", "dead", "retry", dead, endpoint, "--to-stream=again", "--shard=0")
-	if code != cli.ExitDone || out != "2 of 2 letters handled.\n" || !strings.Contains(said, "Every application that reads again gets them again") {
+	if code != cli.ExitDone || out != "2 of 2 dead letters handled.\n" || !strings.Contains(said, "Every application that reads again gets them again") {
 		t.Errorf("%d %q %q", code, out, said)
 	}
 	records := server.Records("again")
@@ -236,13 +237,13 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "names no bucket", []string{"dead", "list", "--dead=s3://B/dead"}},
 		{cli.ExitUsage, "names no file: write it like sqlite:", []string{"dead", "list", "--dead=sqlite:"}},
 		{cli.ExitFailed, "there is no SQLite file /nosuch", []string{"dead", "list", "--dead=sqlite:/nosuch"}},
-		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--attempts=3")},
+		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--max-attempts=3")},
 		{cli.ExitUsage, "it names no database", []string{"dead", "list", "--dead=postgres://h"}},
 		{cli.ExitUsage, "redis is not a place for dead letters", []string{"dead", "list", "--dead=redis://h"}},
-		{cli.ExitUsage, "weir_schema is not for letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
-		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
+		{cli.ExitUsage, "weir_schema is not for dead letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
+		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
 			[]string{"dead", "list", "--dead=postgres://127.0.0.1:1/d"}},
-		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--attempts=3")},
+		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--max-attempts=3")},
 		{cli.ExitUsage, "there is nothing to make for file:x", []string{"dead", "create", "--dead=file:x"}},
 		{cli.ExitUsage, "--print applies only to Postgres and MySQL", []string{"dead", "create", "--print", "--dead=sqlite:x"}},
 		{cli.ExitUsage, "names no file", []string{"dead", "list", "--dead=file:"}},
@@ -259,15 +260,15 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes", "--exec=cat", "--to-stream=s"}},
 		{cli.ExitUsage, "--exec is blank", []string{"dead", "retry", dead, "--all", "--yes", "--exec= "}},
-		{cli.ExitUsage, "--attempts needs a destination for dead letters", append(consume, "--exec=cat", "--attempts=3")},
-		{cli.ExitUsage, "--patience needs a destination", append(consume, "--exec=cat", "--patience=3m")},
-		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--attempts=0")},
-		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--attempts=3")},
+		{cli.ExitUsage, "--max-attempts needs a destination for dead letters", append(consume, "--exec=cat", "--max-attempts=3")},
+		{cli.ExitUsage, "--outage-grace needs a destination", append(consume, "--exec=cat", "--outage-grace=3m")},
+		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--max-attempts=0")},
+		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--max-attempts=3")},
 		{cli.ExitUsage, "--dead alone dead-letters nothing", append(consume, "--exec=cat", dead)},
 		{cli.ExitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
-		{cli.ExitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
-		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--attempts=3")},
-		{cli.ExitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--attempts=3")},
+		{cli.ExitUsage, "--outage-grace 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--max-attempts=3", "--outage-grace=48h")},
+		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--max-attempts=3")},
+		{cli.ExitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--max-attempts=3")},
 	} {
 		if _, said := clitest.MustExit(t, row.code, row.args...); !strings.Contains(said, row.want) {
 			t.Errorf("weir %s: %s", strings.Join(row.args, " "), said)
@@ -288,7 +289,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:")
 	c.Out.Await(t, "a record", func(s string) bool { return s == "1\n" })
 	clitest.Stop(t, c)
-	c = clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--attempts=3", "--exec", `cat; echo "dead at $`+cli.DeadVariable+`."`)
+	c = clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--max-attempts=3", "--exec", `cat; echo "dead at $`+cli.DeadVariable+`."`)
 	c.Out.Await(t, "a record", func(s string) bool { return strings.Contains(s, "dead at .") })
 	clitest.Stop(t, c)
 }
@@ -318,7 +319,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
 		t.Errorf("%q", got)
 	}
-	// A letter of one application cannot be changed under the name of another.
+	// A dead letter of one application cannot be changed under the name of another.
 	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
 		_, said := clitest.MustExit(t, cli.ExitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
 		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {
@@ -332,10 +333,10 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), `has no letter of application three, only of "one", "two"`) {
 		t.Errorf("exit code %d: %s", code, c.Err)
 	}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 letter failed\n") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 dead letter failed\n") {
 		t.Errorf("%s", said)
 	}
-	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
 	if got := clitest.MustRun(t, "", "dead", "list", dead, "-o=json"); !strings.Contains(got, `"app":"two"`) || strings.Contains(got, `"app":"one"`) {

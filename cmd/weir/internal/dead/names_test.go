@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
-// The texts of letters must not break lines or control the terminal.
+// The texts of dead letters must not break lines or control the terminal.
 func TestLettersDoNothingToTheTerminal(t *testing.T) {
 	item := deadletter.Item{Letter: deadletter.Letter{ID: clitest.Evil, Reason: clitest.Evil, Error: clitest.Evil}}
 	clitest.CheckShown(t, "peek", receivedText([]sqsletters.Received{{Item: item}}), 2)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-// letterThrough dead-letters a bad record at the given location. The commands must show the letter,
-// and retry must pass it on.
+// letterThrough dead-letters a bad record at the given location. The commands must show the dead
+// letter, and retry must pass it on.
 func letterThrough(t *testing.T, place string, more ...string) {
 	t.Helper()
 	server, endpoint := clitest.Kinesis(t)
@@ -25,7 +25,7 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	}
 	dead := append([]string{"--dead", place, endpoint}, more...)
 	c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec",
-		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--attempts=2", "--bisect", "--patience=0"}, dead...)...)
+		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--max-attempts=2", "--bisect", "--outage-grace=0"}, dead...)...)
 	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	clitest.Stop(t, c)
 	dead = append([]string{"dead", "list"}, dead...)
@@ -41,13 +41,13 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	if got := clitest.MustRun(t, "", as("show", "--data", letter.ID)...); got != "bad" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 letter handled.\n" {
+	if got := clitest.MustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 dead letter handled.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("list")...); got != "No letters.\n" {
+	if got := clitest.MustRun(t, "", as("list")...); got != "No dead letters.\n" {
 		t.Errorf("%q", got)
 	}
-	if got := clitest.MustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 letter dropped.\n" {
+	if got := clitest.MustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 dead letter dropped.\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestLettersInABucket(t *testing.T) {
 	defer web.Close()
 	t.Setenv("AWS_ENDPOINT_URL_S3", web.URL)
 	letterThrough(t, "s3://bucket/dead")
-	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3", "--dead=s3://bucket/dead"}
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--max-attempts=3", "--dead=s3://bucket/dead"}
 	if _, said := clitest.MustExit(t, cli.ExitUsage, "dead", "list", "--dead=s3://bucket/a//b"); !strings.Contains(said, `--dead s3://bucket/a//b: the prefix "a//b/" must be`) {
 		t.Errorf("%s", said)
 	}
@@ -107,7 +107,7 @@ func TestLettersInAStream(t *testing.T) {
 	for _, text := range []string{"1", "bad 1", "bad 2", "4"} {
 		server.Put("s", "key", []byte(text))
 	}
-	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--attempts=2", "--bisect", "--patience=0", "--exec",
+	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--max-attempts=2", "--bisect", "--outage-grace=0", "--exec",
 		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`}
 	c := clitest.Start(t, "", append(consume, "--dead=kinesis:dead")...)
 	clitest.Eventually(t, "both letters", func() bool { return len(server.Records("dead")) == 2 })
@@ -117,7 +117,7 @@ func TestLettersInAStream(t *testing.T) {
 		return append(append([]string{"dead", verb}, dead...), more...)
 	}
 
-	// A letter that is stored twice counts as one letter.
+	// A dead letter that is stored twice counts as one letter.
 	again := server.Records("dead")[0]
 	server.Put("dead", again.PartitionKey, again.Data)
 	if got := clitest.MustRun(t, "", as("list")...); strings.Count(got, "\n") != 3 || strings.Count(got, "kept") != 2 {
@@ -130,9 +130,9 @@ func TestLettersInAStream(t *testing.T) {
 	if got := clitest.MustRun(t, "", as("show", "--data", letter.ID)...); got != "bad 1" {
 		t.Errorf("%q", got)
 	}
-	for range 2 { // the stream does not record that letters were handled
+	for range 2 { // the stream does not record that dead letters were handled
 		code, out, said := clitest.Answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
-		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream stores no states") {
+		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 dead letters handled.\n" || !strings.Contains(said, "A stream stores no states") {
 			t.Errorf("%d %q %s", code, out, said)
 		}
 	}
@@ -145,7 +145,7 @@ func TestLettersInAStream(t *testing.T) {
 		want string
 		args []string
 	}{
-		{cli.ExitUsage, "letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
+		{cli.ExitUsage, "dead letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
 		{cli.ExitUsage, "--state is not for kinesis:dead", as("list", "--state=done")},
 		{cli.ExitUsage, "names no stream: write it like kinesis:", []string{"dead", "list", "--dead=kinesis:"}},
 		{cli.ExitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
@@ -163,7 +163,7 @@ func TestLettersInAStream(t *testing.T) {
 
 func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 	const place = "--dead=sqs:http://127.0.0.1:1/000000000000/dead"
-	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3"}
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--max-attempts=3"}
 	for _, row := range []struct {
 		code int
 		want string

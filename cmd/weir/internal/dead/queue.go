@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
-// openQueue opens the letters in a queue and queries the attributes of the queue.
+// openQueue opens the dead letters in a queue and queries the attributes of the queue.
 func (l *Flags) openQueue(ctx context.Context, t cli.Terminal) (letters deadletters.Letters, about sqsletters.About, err error) {
 	place, err := deadletters.Parse(l.Dead)
 	if err == nil && place.Kind != deadletters.Queue {
@@ -78,11 +78,11 @@ receives the dead letters while they are shown.`,
 	}
 	l.registerPlace(cmd)
 	cmd.Flags().Var(&cli.Number[int]{To: &most, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "most", "the maximum number of dead letters, 1 to 1000")
-	out.Register(cmd, "output format; json is a letter a line, with its payload")
+	out.Register(cmd, "output format; json is a dead letter a line, with its payload")
 	return cmd
 }
 
-// receivedText formats letters as a table. The table omits data that may be personal.
+// receivedText formats dead letters as a table. The table omits data that may be personal.
 func receivedText(all []sqsletters.Received) string {
 	if len(all) == 0 {
 		return "No dead letters, except those that other processes have received just now.\n"
@@ -97,8 +97,8 @@ func receivedText(all []sqsletters.Received) string {
 	return b.String()
 }
 
-// fromQueue handles letters of a queue again. It cannot show them first, because a queue cannot
-// list its letters.
+// fromQueue handles dead letters of a queue again. It cannot show them first, because a queue
+// cannot list its letters.
 func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err

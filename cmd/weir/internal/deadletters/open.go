@@ -29,16 +29,16 @@ import (
 type Letters struct {
 	deadletter.Destination
 	Place    Place
-	Box      deadletter.Box    // lists and marks letters; nil if the location cannot
+	Box      deadletter.Box    // lists and marks dead letters; nil if the location cannot
 	Table    *sqlletters.Box   // Box, if the location is a table
-	one      string            // words for a letter in this location, for example "a line of a file"
+	one      string            // words for a dead letter in this location, for example "a line of a file"
 	Queue    *sqsletters.Queue // set if the location is a queue, which has no Box
 	Unmarked bool              // the location cannot keep marks, so Box ignores them
 	sqs      *sqs.Client       // for a queue
 	s3       *s3.Client        // for a bucket
 	peer     *peers.Peer       // nil if the location is not a service
 
-	Readable, Writable func(context.Context) error // check that letters can be read or written; nil if there is nothing to check
+	Readable, Writable func(context.Context) error // check that dead letters can be read or written; nil if there is nothing to check
 	close              func() error
 }
 
@@ -51,7 +51,7 @@ func (o *Letters) Close() error {
 }
 
 // Open opens a location without calling a service; use Check to call it. If make is true, Open may
-// create a file. sources are the streams of the letters to be written, if any.
+// create a file. sources are the streams of the dead letters to be written, if any.
 func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make bool, sources ...string) (Letters, error) {
 	o := Letters{Place: p, one: "letter"}
 	switch p.Kind {
@@ -122,8 +122,8 @@ func (o *Letters) inTable(box *sqlletters.Box, close func() error) {
 	o.Table, o.Box, o.close, o.Readable, o.Writable = box, box, close, box.Readable, box.Writable
 }
 
-// Check calls look, which checks whether letters can be read or written. It returns look's error in
-// words for users.
+// Check calls look, which checks whether dead letters can be read or written. It returns look's
+// error in words for users.
 func (o *Letters) Check(ctx context.Context, wait bool, look func(context.Context) error) error {
 	if look == nil {
 		return nil
@@ -146,9 +146,9 @@ func (o *Letters) trouble(err error) error {
 	case errors.Is(err, sqlletters.ErrNoTable):
 		return explain.PlainError{Text: fmt.Sprintf("there is no table for letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.Place, o.Place), Cause: err}
 	case o.Place.Kind == Server && errors.Is(err, syscall.ECONNREFUSED):
-		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the letters should be (%s): is the server running, and is --dead right?", explain.AddressOf(err), o.Place), Cause: err}
+		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the dead letters should be (%s): is the server running, and is --dead right?", explain.AddressOf(err), o.Place), Cause: err}
 	case o.Place.Kind == Server && errors.As(err, &dns):
-		return explain.PlainError{Text: fmt.Sprintf("the host %s, where the letters should be, cannot be found: check --dead", dns.Name), Cause: err}
+		return explain.PlainError{Text: fmt.Sprintf("the host %s, where the dead letters should be, cannot be found: check --dead", dns.Name), Cause: err}
 	case o.Place.Kind == File:
 		return err
 	}
@@ -181,13 +181,13 @@ func (p Place) writableFile(make bool) error {
 	return nil
 }
 
-// unmarked is a box for letters in a stream, which cannot keep marks.
+// unmarked is a box for dead letters in a stream, which cannot keep marks.
 type unmarked struct{ *kinesisletters.Stream }
 
 // Mark does nothing.
 func (unmarked) Mark(context.Context, deadletter.State, ...string) error { return nil }
 
-// InLambdasForm makes the destination write letters in Lambda's format.
+// InLambdasForm makes the destination write dead letters in Lambda's format.
 func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
 	of, err := form()
 	if err != nil {
@@ -207,7 +207,7 @@ func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
 	return err
 }
 
-// Unreadable returns an error if n letters could not be read. It returns nil if n is 0.
+// Unreadable returns an error if n dead letters could not be read. It returns nil if n is 0.
 func (o *Letters) Unreadable(n int) error {
 	if n == 0 {
 		return nil

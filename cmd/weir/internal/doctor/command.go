@@ -91,7 +91,7 @@ type report struct {
 	State    health.State `json:"state"`    // that of the worst shard
 	Sentence string       `json:"sentence"` // and why
 	Shards   int          `json:"leases"`   // of shards that are not finished
-	Workers  int          `json:"workers"`  // that beat
+	Workers  int          `json:"workers"`  // that send heartbeats
 	Leader   string       `json:"leader,omitempty"`
 	Findings []Finding    `json:"findings"`
 }
@@ -209,7 +209,7 @@ func (r report) text() string {
 	if n := count[Error] + count[Warning]; n > 0 {
 		verdict = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
-	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " beats", " beat")
+	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " is alive", " are alive")
 	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict,
 		cli.Count(r.Shards, "shard"), workers, leader)
 	if r.Sentence != "" {

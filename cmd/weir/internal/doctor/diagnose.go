@@ -208,7 +208,7 @@ func (p *patient) leader() {
 		p.found(Error, "no-leader", p.App, "look at the workers' logs: they cannot take the lead in the store",
 			"there is no leader although %s send heartbeats, so no lease is assigned and new shards are not found", count(p.running, "worker"))
 	case p.unseen(p.workerOf(b.Session)):
-	case a.Session == b.Session && a.Term == b.Term && a.Heartbeats == b.Heartbeats:
+	case a.Session == b.Session && a.Epoch == b.Epoch && a.Heartbeats == b.Heartbeats:
 		p.found(Warning, "leader-silent", p.names[b.Session], "if this does not change, look at the workers' logs: another worker should take the lead within their failover time",
 			"the leader, %s, has sent no heartbeat for %v", p.names[b.Session], figures.Duration(p.Apart))
 	}

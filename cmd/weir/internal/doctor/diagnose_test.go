@@ -34,7 +34,7 @@ func healthy(t testing.TB) *Facts {
 	rest := shard.HashRange{Start: shard.HashKey{Hi: 1 << 62}, End: lower.End}
 	view := func() lease.View {
 		return lease.View{
-			Leader:  lease.Leader{Session: "A", Term: 3, Heartbeats: 10},
+			Leader:  lease.Leader{Session: "A", Epoch: 3, Heartbeats: 10},
 			Workers: []lease.Worker{{Session: "A", Name: "ann", Heartbeats: 10, Weight: 1}, {Session: "B", Name: "bob", Heartbeats: 20, Weight: 1}},
 			Leases: []lease.Lease{
 				{Key: key("0"), Range: lower, Epoch: 4, Position: shard.End, Last: "A"},
@@ -142,11 +142,11 @@ func TestDiagnose(t *testing.T) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--watch 21s"}},
-		"a worker whose beats are further apart than the looks": {func(f *Facts) {
+		"a worker whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
 		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--watch 21s"}},
-		"workers whose beats are further apart than the looks": {func(f *Facts) {
+		"workers whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
 			f.Second.Leader.Heartbeats = f.First.Leader.Heartbeats
 			f.times(lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
@@ -159,8 +159,8 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Heartbeat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same BeatInterval"}},
-		"a worker that beats too seldom for another": {func(f *Facts) {
+		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same HeartbeatInterval"}},
+		"a worker that sends heartbeats too seldom for another": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Heartbeat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
@@ -213,12 +213,12 @@ func TestDiagnose(t *testing.T) {
 		"a worker that joined is none that is silent": {func(f *Facts) {
 			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
 		}, "", nil},
-		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
+		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Epoch: 4}, lease.Leader{Epoch: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
 		"a shard that was away and came back has had no time either": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.Second.Leases[1].Epoch = 4
 		}, "", nil},
-		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Term: 4} }, "", nil},
+		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Epoch: 4} }, "", nil},
 		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
 		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Heartbeats = 10 }, "warning leader-silent ann", []string{"ann"}},
 		"leases are not assigned":                          {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is without an owner, s/1"}},
@@ -261,7 +261,7 @@ func TestDiagnose(t *testing.T) {
 			f.lease("1", func(l *lease.Lease) {
 				l.Deaths = lease.Deaths{At: l.Position, Count: 3, Tried: 1, Alone: 1, Record: shard.Latest}.String()
 			})
-		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "GiveUp", "weir group reset"}},
+		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "OnFailure", "weir group reset"}},
 		"a worker complains": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
@@ -288,7 +288,7 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldForOutage}}}
 			})
-		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "Patience"}},
+		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "OutageGrace"}},
 		"the rate holds giving up of all shards": {func(f *Facts) {
 			for i, s := range []string{"A", "A", "B"} {
 				f.worker(s, func(w *lease.Worker) {
@@ -302,13 +302,13 @@ func TestDiagnose(t *testing.T) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "letters cannot be put", For: time.Minute, Why: "no such bucket", Failing: lease.Failing{At: "4959", Attempts: 12, Letters: true}}}
 			})
 		}, "error letters-fail s/2", []string{"worker bob cannot dead-letter records of s/2 for 60 s, so the shard waits: no such bucket", "--dead"}},
-		"records were given up": {func(f *Facts) {
+		"records were dead-lettered": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 59 * time.Second})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Why: "no", Failing: lease.Failing{At: "4959", GivenUp: 12}}}
 			})
 		}, "warning given-up s/2", []string{"worker bob has dead-lettered 12 records of s/2 within 60 min, the last of them 4959: no", "weir dead list"}},
-		"records were given up, and the checkpoint stands still for another reason": {func(f *Facts) {
+		"records were dead-lettered, and the checkpoint stands still for another reason": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Failing: lease.Failing{GivenUp: 1}}}

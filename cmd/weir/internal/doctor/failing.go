@@ -53,7 +53,7 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 			"records fail, and are not dead-lettered yet, because there are too many per minute: "+reason(t.Key, t.Why),
 			"%s; it is not dead-lettered yet, because %s", fails, health.RateLimited)
 	case f.Attempts > 0:
-		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.OnFailure, --attempts with --dead)",
+		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.OnFailure, --max-attempts with --dead)",
 			"handlers fail: "+reason(t.Key, t.Why), "%s", fails)
 	default:
 		return false

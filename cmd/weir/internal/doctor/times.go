@@ -45,7 +45,7 @@ func (p *patient) times() {
 	hasty, trusting := slices.MinFunc(live, failover), slices.MaxFunc(live, failover)
 	slow := slices.MaxFunc(live, by(func(t lease.Times) time.Duration { return t.Heartbeat }))
 	shortest, longest, beat := timesOf(hasty).Failover, timesOf(trusting).Failover, timesOf(slow).Heartbeat
-	const same = "give all workers of the application the same BeatInterval, FailoverAfter and HandoffTimeout; ignore this during a rolling change of them"
+	const same = "give all workers of the application the same HeartbeatInterval, FailoverAfter and HandoffTimeout; ignore this during a rolling change of them"
 	switch {
 	case shortest < 3*beat:
 		p.found(Warning, "times-differ", p.App, same, "worker %s sends a heartbeat every %v, and worker %s considers others dead after %v: while %s leads, one or two late heartbeats cost %s its shards",

@@ -6,30 +6,39 @@ import (
 	"strings"
 )
 
-// otherNames maps options to their flags, if the flag has a different name. An option without a
-// flag maps to "".
+// otherNames maps options to their flags, if the flag is not named after the last word of the
+// option. An option without a flag maps to "".
 var otherNames = map[string]string{
 	"Streams": "stream", "DiscoverStreams": "", "Start": "from", "Shards": "shard",
-	"Mode": "fan-out", "Name": "fan-out-name", "ARNs": "fan-out-arn",
-	"OnEvent": "", "Logger": "", "ReuseBuffers": "",
-	"Keys": "parallel", "Calls": "", "Span": "", "SpanBytes": "", "SpanAge": "",
-	"By": "filter", "NotJSON": "filter-not-json",
-	"GiveUp": "dead", "To": "dead", "PerMinute": "dead-per-minute",
+	"FanOut": "fan-out", "FanOut.Mode": "fan-out", "FanOut.Name": "fan-out-name",
+	"FanOut.ARNs": "fan-out-arn", "OnEvent": "", "Logger": "", "ReuseBuffers": "",
+
+	"Batching.MaxRecords": "batch", "Batching.MaxBytes": "batch-bytes",
+	"Batching.MaxWait": "batch-wait",
+	"Polling.Share":    "read-share",
+	"Retry.MinBackoff": "retry-min", "Retry.MaxBackoff": "retry-max",
+	"Filter.By":   "filter",
+	"Concurrency": "parallel", "Concurrency.Keys": "parallel", "Concurrency.MaxCalls": "",
+	"Concurrency.MaxRecords": "", "Concurrency.MaxBytes": "", "Concurrency.MaxAge": "",
+	"Filter.NotJSON": "filter-not-json",
+	"OnFailure":      "dead", "OnFailure.Destination": "dead",
+	"OnFailure.MaxPerMinute": "dead-letters-per-minute",
 }
 
 var inWords = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// OptionFlag returns the name of the flag that sets an option of package weir. It returns "" if
-// there is none.
+// OptionFlag returns the name of the flag that sets an option of package weir, such as
+// "Batching.MaxRecords". It returns "" if there is none.
 func OptionFlag(option string) string {
 	if flag, other := otherNames[option]; other {
 		return flag
 	}
-	return strings.ToLower(inWords.ReplaceAllString(option, "$1-$2"))
+	last := option[strings.LastIndex(option, ".")+1:]
+	return strings.ToLower(inWords.ReplaceAllString(last, "$1-$2"))
 }
 
 var optionForm = regexp.MustCompile(
-	`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.|FanOut\.)?([A-Za-z]+)`)
+	`(?:weir: )?\b(?:Reader)?Options\.([A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)*)`)
 
 // fanOutMode matches a constant of weir.FanOutMode. The flag has the same word in lower case.
 var fanOutMode = regexp.MustCompile(`\bFanOut(Off|Existing|Register|Temporary)\b`)
@@ -45,7 +54,7 @@ func TextInFlags(text string) string {
 		return strings.ToLower(strings.TrimPrefix(found, "FanOut"))
 	})
 	return optionForm.ReplaceAllStringFunc(text, func(found string) string {
-		if flag := OptionFlag(found[strings.LastIndex(found, ".")+1:]); flag != "" {
+		if flag := OptionFlag(optionForm.FindStringSubmatch(found)[1]); flag != "" {
 			return "--" + flag
 		}
 		return found

@@ -68,7 +68,7 @@ seen is "unknown".`,
 	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of the stream `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not read the lag from Kinesis")
-	o.watch.Register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
+	o.watch.Register(cmd, "how long to look for heartbeats at most, by default for two of the slowest worker's; 0 does not")
 	o.out.Register(cmd, "output format")
 	return cmd
 }

@@ -41,7 +41,7 @@ type leaderInfo struct {
 type workerInfo struct {
 	Worker  string  `json:"worker"`
 	Session string  `json:"session"`
-	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
+	State   string  `json:"state"` // alive, silent, unknown, leaving, ended
 	Leader  bool    `json:"leader"`
 	Drain   bool    `json:"drain,omitempty"` // an operator is draining the worker
 	Leases  int     `json:"leases"`
@@ -130,8 +130,9 @@ func (d deathsInfo) String() string {
 	return text
 }
 
-// describe combines the observations to a description. beating contains the sessions whose
-// heartbeat changed within the time looked. It is nil if the command did not wait for heartbeats.
+// describe combines the observations to a description. beating contains the sessions
+// whose heartbeat changed within the time looked. It is nil if the command did not wait for
+// heartbeats.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
@@ -140,7 +141,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	}
 	nameOf := func(session string) string { return cmp.Or(names[session], session) }
 	if s := v.Leader.Session; s != "" {
-		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Term}
+		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Epoch}
 	}
 	over, waiting := overIn(v), waitingIn(v)
 	silent := map[string]bool{}
@@ -264,7 +265,7 @@ func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) 
 	case beating == nil:
 		return "unknown"
 	case beating[w.Session]:
-		return "beating"
+		return "alive"
 	case looked < 2*w.Times.Or(lease.DefaultTimes).Heartbeat:
 		return "unknown"
 	}
@@ -288,7 +289,7 @@ func (d *description) unlead() {
 	default:
 		return
 	}
-	d.led = fmt.Sprintf("%s led (term %d) and %s", d.Leader.Worker, d.Leader.Term, now)
+	d.led = fmt.Sprintf("%s led (epoch %d) and %s", d.Leader.Worker, d.Leader.Term, now)
 	d.Leader = nil
 	if i >= 0 {
 		d.Workers[i].Leader = false
@@ -303,14 +304,14 @@ func (d description) text() string {
 	case d.led != "":
 		leader += ": " + d.led
 	case d.Leader != nil:
-		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
+		leader = fmt.Sprintf("%s leads (epoch %d)", d.Leader.Worker, d.Leader.Term)
 	}
 	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	for _, note := range d.Notes {
 		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
+	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tHEARTBEAT\tFAILOVER\tSESSION")
 	for _, info := range d.Workers {
 		state := info.State
 		if info.Drain {

@@ -16,7 +16,7 @@ import (
 func exampleView(t *testing.T) lease.View {
 	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 	return lease.View{
-		Leader: lease.Leader{Session: "S1", Term: 7},
+		Leader: lease.Leader{Session: "S1", Epoch: 7},
 		Workers: []lease.Worker{
 			{Session: "S2", Name: "beta", Weight: 1}, {Session: "S1", Name: "alpha", Weight: 2, MaxLeases: 5},
 			{Session: "S3", Name: "gamma", Ended: true}, {Session: "S4", Name: "delta", Leaving: true}, {Session: "S5"},
@@ -55,18 +55,18 @@ func TestDescribe(t *testing.T) {
 		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49", Records: 7, Attempts: 1, Held: "of a later version"}},
 		{Key: v.Leases[1].Key, State: "letters cannot be put", For: time.Minute, Why: "no", Failing: lease.Failing{Letters: true}}}
 	d := describe("billing", "s", v, map[string]bool{"S1": true}, 3*time.Second, lags)
-	want := `Application billing; alpha leads (term 7). Paused: s.
+	want := `Application billing; alpha leads (epoch 7). Paused: s.
 
-WORKER  STATE             LEASES  LOAD        BEATS  FAILOVER  SESSION
-S5      silent            0       –           1 s    5 s       S5
-alpha   beating           2       ~1.0 MiB/s  2 s    60 s      S1
-beta    silent, draining  0       –           1.5 s  60 s      S2
-delta   silent            0       –           1 s    5 s       S4
-gamma   ended             0       –           1 s    5 s       S3
+WORKER  STATE             LEASES  LOAD        HEARTBEAT  FAILOVER  SESSION
+S5      silent            0       –           1 s        5 s       S5
+alpha   alive             2       ~1.0 MiB/s  2 s        60 s      S1
+beta    silent, draining  0       –           1.5 s      60 s      S2
+delta   silent            0       –           1 s        5 s       S4
+gamma   ended             0       –           1 s        5 s       S3
 
 alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
-alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because that would exceed the limit per minute, 1 record given up lately)
+alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because that would exceed the limit per minute, 1 record dead-lettered lately)
 alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not dead-lettered yet: of a later version)
 alpha says: 1 of s dead letters cannot be stored for 60 s: no
 
@@ -112,13 +112,13 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 		beating map[string]bool
 		want    string
 	}{
-		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (term 7)"},
-		"nobody looked":                {"S1", nil, "alpha leads (term 7)"},
-		"it gives up its leases":       {"S4", map[string]bool{"S4": true}, "delta leads (term 7)"},
-		"it died while it stopped":     {"S4", map[string]bool{}, "nobody leads: delta led (term 7) and is silent"},
-		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (term 7) and is silent"},
-		"it has ended":                 {"S3", map[string]bool{"S2": true}, "nobody leads: gamma led (term 7) and has ended"},
-		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "nobody leads: S9 led (term 7) and is gone"},
+		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (epoch 7)"},
+		"nobody looked":                {"S1", nil, "alpha leads (epoch 7)"},
+		"it gives up its leases":       {"S4", map[string]bool{"S4": true}, "delta leads (epoch 7)"},
+		"it died while it stopped":     {"S4", map[string]bool{}, "nobody leads: delta led (epoch 7) and is silent"},
+		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (epoch 7) and is silent"},
+		"it has ended":                 {"S3", map[string]bool{"S2": true}, "nobody leads: gamma led (epoch 7) and has ended"},
+		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "nobody leads: S9 led (epoch 7) and is gone"},
 		"the leader said that it goes": {"", map[string]bool{"S2": true}, "nobody leads"},
 	} {
 		v := exampleView(t)
@@ -142,7 +142,7 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	slow := lease.Worker{Session: "S", Times: lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
 	d = describe("a", "", lease.View{Workers: []lease.Worker{slow}}, map[string]bool{}, 10*time.Second, nil)
 	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
-		t.Errorf("a worker that beats less often than it was looked at is described as %+v", w)
+		t.Errorf("a worker that sends heartbeats less often than it was looked at is described as %+v", w)
 	}
 	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)

@@ -57,7 +57,7 @@ func (f *failingInfo) String() string {
 		add("not dead-lettered yet, because %s", why)
 	}
 	if f.GivenUp > 0 {
-		add("%s given up lately", cli.Count(f.GivenUp, "record"))
+		add("%s dead-lettered lately", cli.Count(f.GivenUp, "record"))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -71,7 +71,7 @@ func TestPutTailConsumeDescribe(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &d); err != nil {
 			t.Fatal(err)
 		}
-		if d.Leader == nil || d.Leader.Worker != "first" || len(d.Workers) != 1 || d.Workers[0].State != "beating" || len(d.Leases) != 3 {
+		if d.Leader == nil || d.Leader.Worker != "first" || len(d.Workers) != 1 || d.Workers[0].State != "alive" || len(d.Leases) != 3 {
 			t.Errorf("described as %s", out)
 		}
 		for _, l := range d.Leases {

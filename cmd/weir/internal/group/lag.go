@@ -76,7 +76,7 @@ command.`,
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of the stream `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 if a shard is further behind than this")
 	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
-	o.watch.Register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
+	o.watch.Register(cmd, "how long to look for heartbeats of workers, by default until all that do not send heartbeats count as dead; 0 is not at all")
 	o.out.Register(cmd, "output format")
 	return cmd
 }

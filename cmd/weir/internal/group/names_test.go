@@ -18,7 +18,7 @@ import (
 // Names in a store must not break lines or control the terminal.
 func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	v := lease.View{
-		Paused: []string{clitest.Evil}, Leader: lease.Leader{Session: "S1", Term: 1},
+		Paused: []string{clitest.Evil}, Leader: lease.Leader{Session: "S1", Epoch: 1},
 		Workers: []lease.Worker{{Session: "S1", Name: clitest.Evil, Troubles: []lease.Trouble{{Key: lease.Key{Stream: clitest.Evil, Shard: clitest.Evil}, State: clitest.Evil, Why: clitest.Evil, Failing: lease.Failing{At: clitest.Evil, KeyHash: clitest.Evil, Held: clitest.Evil}}}}, {Session: clitest.Evil, Name: "b"}},
 		Leases: []lease.Lease{
 			{Key: lease.Key{Stream: clitest.Evil, Shard: clitest.Evil}, Epoch: 1, Owner: "S1", Heir: clitest.Evil, Position: shard.Oldest},

@@ -52,7 +52,7 @@ shards (creating and removing leases) are not part of the plan.`,
 		},
 	}
 	o.Register(cmd)
-	o.watch.Register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
+	o.watch.Register(cmd, "how long to look for heartbeats at most, by default until all that do not send heartbeats count as dead; with 0 every worker counts as alive")
 	o.out.Register(cmd, "output format")
 	return cmd
 }

@@ -36,7 +36,7 @@ type guard struct {
 
 func (g *guard) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
-	g.watch.Register(cmd, "how long to look whether workers beat, by default until all that do not count as dead")
+	g.watch.Register(cmd, "how long to look whether workers send heartbeats, by default until all that do not count as dead")
 }
 
 func (g *guard) registerDump(cmd *cobra.Command) {

@@ -65,7 +65,7 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 		want += fmt.Sprintf("o-%d ", i)
 	}
 	if got, _ := booked(); got != want || letters.Load() != 3 {
-		t.Errorf("booked %q, want %q; %d letters", got, want, letters.Load())
+		t.Errorf("booked %q, want %q; %d dead letters", got, want, letters.Load())
 	}
 }
 

@@ -162,7 +162,7 @@ func TestTheFirstAnswerIsWaitedForNoLongerThanAsked(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := p.Ask(ctx, silent); errors.As(err, new(noAnswer)) || time.Since(began) != time.Hour {
-			t.Errorf("a store that has answered once, with an error, was given up after %v: %v", time.Since(began), err)
+			t.Errorf("a store that has answered once, with an error, was abandoned after %v: %v", time.Since(began), err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // an interrupt ends the wait

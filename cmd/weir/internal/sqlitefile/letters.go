@@ -24,7 +24,7 @@ func (l *Letters) Close() error { return l.db.Close() }
 // records.
 func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error) {
 	if path == "" {
-		return nil, errors.New("letters in SQLite need a path, such as sqlite:letters.db")
+		return nil, errors.New("dead letters in SQLite need a path, such as sqlite:letters.db")
 	}
 	if _, err := os.Stat(path); !create && errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there is no SQLite file %s: is --dead right, and has any record been dead-lettered yet?", path)
@@ -45,7 +45,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 	if err != nil {
 		return nil, err
 	}
-	// Workers and users who retry letters may write at the same time, so wait for their locks.
+	// Workers and users who retry dead letters may write at the same time, so wait for their locks.
 	db, err := sql.Open("sqlite", name+"&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)

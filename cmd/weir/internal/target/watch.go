@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WatchBeats reads the application until the heartbeat count of every session has changed, or the
-// time is over. It returns the sessions whose count has changed. A nil result proves nothing.
+// WatchHeartbeats reads the application until the heartbeat count of every session has changed, or
+// the time is over. It returns the sessions whose count has changed. A nil result proves nothing.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil

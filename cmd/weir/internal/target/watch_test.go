@@ -94,11 +94,11 @@ func TestRefuseWhileRunning(t *testing.T) {
 		want  string        // "" if the command may continue
 		takes time.Duration // maximum duration
 	}{
-		"no worker ever":             {0, 99, "", 0},
-		"a worker that beats":        {time.Second, 99, "workers run: ann; stop them first", 1300 * time.Millisecond},
-		"a worker that beats slowly": {4 * time.Second, 99, "workers run: ann; stop them first", 4300 * time.Millisecond},
-		"a worker that is dead":      {-1, 99, "", 5 * time.Second},
-		"a store that fails":         {-1, 3, "weir could not find out whether workers run: no view", 5 * time.Second},
+		"no worker ever":                        {0, 99, "", 0},
+		"a worker that sends heartbeats":        {time.Second, 99, "workers run: ann; stop them first", 1300 * time.Millisecond},
+		"a worker that sends heartbeats slowly": {4 * time.Second, 99, "workers run: ann; stop them first", 4300 * time.Millisecond},
+		"a worker that is dead":                 {-1, 99, "", 5 * time.Second},
+		"a store that fails":                    {-1, 3, "weir could not find out whether workers run: no view", 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -232,7 +232,7 @@ func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	place := "redis://127.0.0.1:" + store.Port() + "/0"
 	w := &workers{t: t, program: built(t), running: map[int]*exec.Cmd{}, args: []string{
 		"consume", "--endpoint", kinesis.URL(), "--stream", "orders", "--app", "billing", "--store", place, "--create-store",
-		"--attempts", "2", "--dead", "file:" + filepath.Join(dir, "dead.ndjson"), "--patience", "1s", "--retry-max", "1s",
+		"--max-attempts", "2", "--dead", "file:" + filepath.Join(dir, "dead.ndjson"), "--outage-grace", "1s", "--retry-max", "1s",
 		"--exec", fmt.Sprintf("cat >/dev/null; test ! -e %s", fails),
 	}}
 	t.Cleanup(w.killAll)

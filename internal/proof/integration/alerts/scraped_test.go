@@ -214,7 +214,7 @@ func TestAlertsOfRealWorkers(t *testing.T) {
 
 	w.killAll()
 	alerts.until(true, 2*time.Minute, "WeirUnread", "WeirNoLeader")
-	startAll("--attempts", "2", "--dead", "file:"+filepath.Join(dir, "dead.ndjson"), "--patience", "1s")
+	startAll("--max-attempts", "2", "--dead", "file:"+filepath.Join(dir, "dead.ndjson"), "--outage-grace", "1s")
 	alerts.until(false, time.Minute, "WeirUnread", "WeirNoLeader")
 
 	touch(fails)

@@ -117,8 +117,8 @@ func (f *failingHandler) ended(b *weir.Batch, start int64, err error) error {
 	return f.note(func(line []byte) []byte { return verdict.AppendCall(line, call) })
 }
 
-// giveUp returns the policy. Its destination sometimes fails, either before it stores the letters
-// or after it has stored them, like a lost answer.
+// giveUp returns the policy. Its destination sometimes fails, either before it stores the dead
+// letters or after it has stored them, like a lost answer.
 func giveUp(j *journal, path, life string) weir.FailurePolicy {
 	put := func(_ context.Context, letters []deadletter.Letter) error {
 		var text []byte
@@ -162,7 +162,7 @@ func (s *stage) takeDownstream(r round) error {
 	return err
 }
 
-// readLetters reads the letters of all processes.
+// readLetters reads the dead letters of all processes.
 func readLetters(dir string) (all []verdict.Letter, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, lettersPrefix+"*"))
 	for _, path := range paths {

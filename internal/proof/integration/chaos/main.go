@@ -90,7 +90,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.StringVar(&s.Sink, "sink", "", "what is judged is that each record is there once: sqlsink for a row of the store's database, with -store postgres; s3sink for a line of an object in S3")
 	flags.BoolVar(&s.Failing, "failing", false, "handlers fail at some records for ever, at some by chance, and at all for a while; records are given up to a destination that fails too")
 	flags.BoolVar(&s.Watched, "watched", false, "a Prometheus scrapes the workers each second, and what it has seen is compared with what handlers wrote")
-	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
+	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' heartbeat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
 	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
 	keep := flags.String("keep", "", "directory for the files, a new one; by default they are kept only when a promise was broken")

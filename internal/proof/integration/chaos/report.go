@@ -41,7 +41,7 @@ func (r *report) writeJSON(w io.Writer) error {
 }
 
 func (r *report) write(w io.Writer) {
-	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
+	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, heartbeats of %v, failover after %v, seed %d\n\n",
 		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
 	if r.Sink != "" {
 		fmt.Fprintf(w, "%d faults, %d records put, %d effects\n", r.faults, r.Put, r.Effects)
@@ -60,7 +60,7 @@ func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "%d overlaps (%d records were in the hands of frozen processes, which nobody can prevent); %d checkpoints confirmed, %d broken\n",
 		r.Overlaps, r.Late, r.Saves, r.Backwards)
 	if r.Failing {
-		fmt.Fprintf(w, "%d records were given up, in %d letters\n", r.GivenUp, r.Letters)
+		fmt.Fprintf(w, "%d records were dead-lettered, in %d dead letters\n", r.GivenUp, r.Letters)
 		r.end(w)
 		return
 	}

@@ -60,7 +60,7 @@ var kinds = []*kind{
 	{name: "freeze, long", profile: "workers", play: func(s *stage, r round) error { return s.freezeLong(r, false) }},
 	{name: "freeze the leader", profile: "workers", play: func(s *stage, r round) error { return s.freezeLong(r, true) }},
 	{name: "stop and restart", profile: "workers", play: (*stage).stopAndRestart},
-	{name: "freeze during a hand-off", profile: "workers", play: (*stage).freezeDuringHandOff},
+	{name: "freeze during a handoff", profile: "workers", play: (*stage).freezeDuringHandOff},
 
 	{name: "one worker cut off from the store", profile: "store", modes: cuts, stores: network,
 		play: func(s *stage, r round) error { return s.cutStore(r, false) }},

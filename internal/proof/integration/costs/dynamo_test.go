@@ -48,20 +48,20 @@ func TestDynamoDB(t *testing.T) {
 		c := g.idling()
 		costs[size] = c
 		t.Logf("%d leases, %d workers", leases, workers)
-		show(t, "  an idle beat", c.beat, "WU", "RU")
-		show(t, "  an idle beat of the leader", c.leads, "WU", "RU")
+		show(t, "  an idle heartbeat", c.beat, "WU", "RU")
+		show(t, "  an idle heartbeat of the leader", c.leads, "WU", "RU")
 		show(t, "  a look with nothing new", c.look, "WU", "RU")
 		show(t, "  a full look", c.full, "WU", "RU")
 		// Reading all rows of the group costs a read unit for each 4 KB. No row is larger than 600
 		// bytes here.
 		if most := 1 + float64(workers*600/4096); c.beat.writes != 1 || c.beat.reads > most || c.beat.requests > 2 || c.leads.writes != 1 {
-			t.Errorf("an idle beat costs %v writes and %v reads in %d requests, the leader's %v writes",
+			t.Errorf("an idle heartbeat costs %v writes and %v reads in %d requests, the leader's %v writes",
 				c.beat.writes, c.beat.reads, c.beat.requests, c.leads.writes)
 		}
 		for _, idle := range []cost{c.beat, c.leads} {
 			for kind := range idle.kinds {
 				if kind != "UpdateItem" && kind != "Query" {
-					t.Errorf("an idle beat is %s: it asks for more than the rows of the group", idle.said())
+					t.Errorf("an idle heartbeat is %s: it asks for more than the rows of the group", idle.said())
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func TestDynamoDB(t *testing.T) {
 		requests, writes, reads := costs[[2]int{leases, workers}].perHour(workers, 1)
 		return requests + writes + reads
 	})
-	t.Log("per hour, idle: (W-1)·3600/(0.95·B)·beat + 3600/(0.95·B)·leader's beat + (7200/B-120)·look + 120·full look, for W workers and a beat interval B")
+	t.Log("per hour, idle: (W-1)·3600/(0.95·B)·heartbeat + 3600/(0.95·B)·leader's heartbeat + (7200/B-120)·look + 120·full look, for W workers and a heartbeat interval B")
 	t.Log("a read unit costs a fifth of a write unit; all is in write units")
 	t.Logf("%7s %7s %4s %10s %10s %10s %10s   %12s %10s %10s", "leases", "workers", "beat", "requests", "writes", "reads", "all",
 		"Java: writes", "reads", "all")

@@ -204,33 +204,33 @@ func (g *members) events() []groupEvent {
 	}
 	newcomer := g.sessions
 	return []groupEvent{
-		{"a beat with one checkpoint", func() {
+		{"a heartbeat with one checkpoint", func() {
 			g.beat(1, func(r *lease.Report) {
 				r.Progress = []lease.Progress{{Key: one.Key, Epoch: one.Epoch, Position: at(g.t, 900_000)}}
 			})
 		}},
-		{fmt.Sprintf("a beat with %d checkpoints", len(g.held)), func() { g.beat(1, all) }},
-		{"a beat that gives a lease back to nobody", func() {
+		{fmt.Sprintf("a heartbeat with %d checkpoints", len(g.held)), func() { g.beat(1, all) }},
+		{"a heartbeat that gives a lease back to nobody", func() {
 			g.beat(1, func(r *lease.Report) { r.Progress = []lease.Progress{{Key: one.Key, Epoch: one.Epoch, Release: true}} })
 		}},
 		{"the leader's next look", g.look},
 		{"the leader gives it to somebody", func() {
 			g.apply(lease.Action{Kind: lease.Assign, Key: one.Key, Epoch: one.Epoch + 1, Session: session(2)})
 		}},
-		{"the next beat of who got it", func() { g.beat(2) }},
+		{"the next heartbeat of who got it", func() { g.beat(2) }},
 		{"the leader's next look", g.look},
 		{"the leader wants a lease handed on", func() {
 			g.apply(lease.Action{Kind: lease.Handoff, Key: other.Key, Epoch: other.Epoch, Session: session(3)})
 		}},
-		{"the owner's next beat", func() { g.beat(1) }},
-		{"the owner's beat that hands it on", func() {
+		{"the owner's next heartbeat", func() { g.beat(1) }},
+		{"the owner's heartbeat that hands it on", func() {
 			g.beat(1, func(r *lease.Report) {
 				r.Progress = []lease.Progress{{Key: other.Key, Epoch: other.Epoch, Position: at(g.t, 2_000_000), Release: true}}
 			})
 		}},
-		{"the heir's next beat", func() { g.beat(3) }},
+		{"the heir's next heartbeat", func() { g.beat(3) }},
 		{"the leader's next look", g.look},
-		{"a worker's first beat", func() { g.beat(newcomer, func(r *lease.Report) { r.First = true }) }},
+		{"a worker's first heartbeat", func() { g.beat(newcomer, func(r *lease.Report) { r.First = true }) }},
 		{"a worker leaves", func() {
 			if err := g.Leave(context.Background(), app, lease.Report{Session: session(newcomer)}); err != nil {
 				g.t.Fatal(err)

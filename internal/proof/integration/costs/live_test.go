@@ -124,7 +124,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		t.Errorf("idle workers ask for %s", c.said())
 	}
 	if beats := float64(workers) * took.Seconds(); c.writes < beats/4 {
-		t.Errorf("only %.0f writes in %v: these workers do not beat", c.writes, took)
+		t.Errorf("only %.0f writes in %v: these workers do not send heartbeats", c.writes, took)
 	}
 
 	// The cost of a change is the consumption until everything is quiet again, minus the idle cost

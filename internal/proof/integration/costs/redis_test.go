@@ -72,12 +72,12 @@ func TestRedis(t *testing.T) {
 		g := assemble(measured{t, s, redisMeter(t, c)}, leases, workers)
 		i := g.idling()
 		t.Logf("%d leases, %d workers", leases, workers)
-		show(t, "  an idle beat", i.beat, "writing commands", "reading ones")
+		show(t, "  an idle heartbeat", i.beat, "writing commands", "reading ones")
 		show(t, "  a look with nothing new", i.look, "writing commands", "reading ones")
 		show(t, "  a full look", i.full, "writing commands", "reading ones")
 		inside[size] = i.beat.writes + i.beat.reads
 		if i.beat.requests != 1 || i.look.requests != 1 || i.full.requests != 1 {
-			t.Errorf("an idle beat is %d requests, a look %d, a full one %d", i.beat.requests, i.look.requests, i.full.requests)
+			t.Errorf("an idle heartbeat is %d requests, a look %d, a full one %d", i.beat.requests, i.look.requests, i.full.requests)
 		}
 		if leases == 1000 && workers == 20 {
 			for _, e := range g.events() {
@@ -89,9 +89,9 @@ func TestRedis(t *testing.T) {
 			// of the sessions.
 			if kind == "scan" || kind == "keys" || kind == "hscan" || kind == "hvals" || kind == "smembers" ||
 				kind == "hgetall" && i.beat.kinds[kind] > 2*(workers-1) {
-				t.Errorf("idle beats are %s", i.beat.said())
+				t.Errorf("idle heartbeats are %s", i.beat.said())
 			}
 		}
 	}
-	grows(t, "what all workers' beats ask for", func(leases, workers int) float64 { return float64(workers) * inside[[2]int{leases, workers}] })
+	grows(t, "what all workers' heartbeats ask for", func(leases, workers int) float64 { return float64(workers) * inside[[2]int{leases, workers}] })
 }

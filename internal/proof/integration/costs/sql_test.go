@@ -108,20 +108,20 @@ func TestSQL(t *testing.T) {
 				if !c.rows {
 					written, read = "(rows are not counted)", ""
 				}
-				show(t, "  an idle beat", i.beat, written, read)
+				show(t, "  an idle heartbeat", i.beat, written, read)
 				show(t, "  a look with nothing new", i.look, written, read)
 				show(t, "  a full look", i.full, written, read)
 				rows[size] = float64(workers) * (i.beat.reads + i.beat.writes)
 				if i.beat.requests != c.statements {
-					t.Errorf("an idle beat is %d statements", i.beat.requests)
+					t.Errorf("an idle heartbeat is %d statements", i.beat.requests)
 				}
 				if c.rows && (i.beat.writes != 1 || i.look.writes > 0) {
-					t.Errorf("an idle beat writes %v rows, a look %v", i.beat.writes, i.look.writes)
+					t.Errorf("an idle heartbeat writes %v rows, a look %v", i.beat.writes, i.look.writes)
 				}
 				// Without statistics, the planner may read the worker's own leases twice. Reading
 				// all leases would be far more.
 				if own := float64(leases / workers); c.rows && i.beat.reads > 3*own+2*float64(workers)+10 {
-					t.Errorf("an idle beat reads %v rows; its worker holds %v leases, and there are %d sessions", i.beat.reads, own, workers)
+					t.Errorf("an idle heartbeat reads %v rows; its worker holds %v leases, and there are %d sessions", i.beat.reads, own, workers)
 				}
 				if leases == 1000 && workers == 20 {
 					for _, e := range g.events() {
@@ -129,7 +129,7 @@ func TestSQL(t *testing.T) {
 					}
 				}
 			}
-			grows(t, "the rows of all workers' beats", func(leases, workers int) float64 { return rows[[2]int{leases, workers}] })
+			grows(t, "the rows of all workers' heartbeats", func(leases, workers int) float64 { return rows[[2]int{leases, workers}] })
 		})
 	}
 }

@@ -97,14 +97,14 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 		}
 		seen.look(s)
 	}
-	t.Logf("%d kills, %d disturbances, %d confirmed beats, %d looks", killed.Load(), disturbed.Load(), c.beats, seen.looks)
+	t.Logf("%d kills, %d disturbances, %d confirmed heartbeats, %d looks", killed.Load(), disturbed.Load(), c.beats, seen.looks)
 	for shard, at := range c.at {
 		if seen.positions[shard] < at {
 			t.Errorf("shard %s stands at %d, but %d was confirmed", shard, seen.positions[shard], at)
 		}
 	}
 	if c.beats == 0 || len(c.at) == 0 {
-		t.Errorf("too little happened: %d beats, %d leases with progress", c.beats, len(c.at))
+		t.Errorf("too little happened: %d heartbeats, %d leases with progress", c.beats, len(c.at))
 	}
 }
 

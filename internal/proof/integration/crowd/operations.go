@@ -42,8 +42,8 @@ func operations(t testing.TB) []operation {
 			_, err := s.Heartbeat(ctx, app, lease.Report{Session: "c", First: true})
 			return err
 		}},
-		{"beat with checkpoints", beat(progress[0], lease.Progress{Key: key("3"), Epoch: 1, Position: after("7")})},
-		{"beat with releases", beat(progress...)},
+		{"heartbeat with checkpoints", beat(progress[0], lease.Progress{Key: key("3"), Epoch: 1, Position: after("7")})},
+		{"heartbeat with releases", beat(progress...)},
 		{"apply", func(ctx context.Context, s lease.Store, app string) error {
 			_, err := s.Apply(ctx, app, []lease.Action{
 				{Kind: lease.Create, Lease: lease.Lease{Key: key("7"), Epoch: 1, Position: shard.Oldest}},
@@ -101,6 +101,6 @@ func state(t testing.TB, s lease.Store, app string) string {
 	for _, w := range v.Workers {
 		fmt.Fprintf(&b, "%s ended=%t\n", w.Session, w.Ended)
 	}
-	fmt.Fprintf(&b, "leader %q term %d\n", v.Leader.Session, v.Leader.Term)
+	fmt.Fprintf(&b, "leader %q term %d\n", v.Leader.Session, v.Leader.Epoch)
 	return b.String()
 }

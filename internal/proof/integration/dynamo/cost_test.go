@@ -53,7 +53,7 @@ func TestWhatItCosts(t *testing.T) {
 				create = append(create, lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: k, Epoch: 1, Position: p, Range: shard.HashRange{End: shard.MaxHashKey}}})
 				assign = append(assign, lease.Action{Kind: lease.Assign, Key: k, Epoch: 1, Session: session(i % workers)})
 			}
-			show("first beats of 20 workers", m.Of(func() {
+			show("first heartbeats of 20 workers", m.Of(func() {
 				for i := range workers {
 					r := report(i)
 					r.First = true
@@ -66,37 +66,37 @@ func TestWhatItCosts(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			var o lease.Orders
-			show("beat that reads 50 of 1,000 leases", m.Of(func() { o = beat(report(1)) }))
+			show("heartbeat that reads 50 of 1,000 leases", m.Of(func() { o = beat(report(1)) }))
 			if len(o.Held) != leases/workers {
 				t.Fatalf("held %d leases", len(o.Held))
 			}
 			beat(report(0))
 
 			idle := m.Of(func() { beat(report(1)) })
-			show("idle beat of a worker with 50 leases", idle)
+			show("idle heartbeat of a worker with 50 leases", idle)
 			if idle.Writes != 1 || idle.Reads > 2 || idle.Requests > 2 {
-				t.Errorf("an idle beat costs %v writes and %v reads in %d requests", idle.Writes, idle.Reads, idle.Requests)
+				t.Errorf("an idle heartbeat costs %v writes and %v reads in %d requests", idle.Writes, idle.Reads, idle.Requests)
 			}
 			leader := m.Of(func() { beat(report(0)) })
-			show("idle beat of the leader", leader)
+			show("idle heartbeat of the leader", leader)
 			if leader.Writes != 1 || leader.Reads > 1 {
-				t.Errorf("an idle beat of the leader costs %v writes and %v reads", leader.Writes, leader.Reads)
+				t.Errorf("an idle heartbeat of the leader costs %v writes and %v reads", leader.Writes, leader.Reads)
 			}
 			moved, err := shard.After("495903382714902564308309" + fmt.Sprintf("%032d", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
 			one := m.Of(func() { beat(report(1, lease.Progress{Key: o.Held[0].Key, Epoch: o.Held[0].Epoch, Position: moved})) })
-			show("beat with one checkpoint", one)
+			show("heartbeat with one checkpoint", one)
 			if one.Writes != 2 || one.Reads > 2 {
-				t.Errorf("a beat with one checkpoint costs %v writes and %v reads", one.Writes, one.Reads)
+				t.Errorf("a heartbeat with one checkpoint costs %v writes and %v reads", one.Writes, one.Reads)
 			}
 			back := m.Of(func() {
 				beat(report(1, lease.Progress{Key: o.Held[0].Key, Epoch: o.Held[0].Epoch, Release: true}))
 			})
-			show("beat that releases one lease", back)
+			show("heartbeat that releases one lease", back)
 			if back.Writes > 3 || back.Reads > 4 {
-				t.Errorf("a beat that releases one lease costs %v writes and %v reads", back.Writes, back.Reads)
+				t.Errorf("a heartbeat that releases one lease costs %v writes and %v reads", back.Writes, back.Reads)
 			}
 			fresh := func(n int) (a []lease.Action) {
 				for i := range n {
@@ -106,30 +106,30 @@ func TestWhatItCosts(t *testing.T) {
 			}
 			show("one lease wanted elsewhere", m.Of(func() { apply(fresh(1)) }))
 			heard := m.Of(func() { o = beat(report(1)) })
-			show("the next beat of its owner", heard)
+			show("the next heartbeat of its owner", heard)
 			if heard.Writes != 1 || heard.Reads > 3 || o.Held[9].Heir != session(2) {
-				t.Errorf("a beat that hears of one lease costs %v writes and %v reads; it is %v", heard.Writes, heard.Reads, o.Held[9])
+				t.Errorf("a heartbeat that hears of one lease costs %v writes and %v reads; it is %v", heard.Writes, heard.Reads, o.Held[9])
 			}
 			apply(fresh(8))
-			show("the next beat after eight are", m.Of(func() { o = beat(report(1)) }))
+			show("the next heartbeat after eight are", m.Of(func() { o = beat(report(1)) }))
 			apply(fresh(9))
 			all := m.Of(func() { beat(report(1)) })
-			show("the next beat after nine are", all)
+			show("the next heartbeat after nine are", all)
 			if all.Reads < 100 {
-				t.Errorf("a beat that hears of nine leases costs %v reads", all.Reads)
+				t.Errorf("a heartbeat that hears of nine leases costs %v reads", all.Reads)
 			}
 			worst := report(1)
 			for i := range lease.MaxTroubles {
 				worst.Troubles = append(worst.Troubles, lease.Trouble{Key: o.Held[i].Key, State: "stalled", Why: strings.Repeat("y", lease.MaxWhyBytes)})
 			}
 			trouble := m.Of(func() { beat(worst) })
-			show("beat with as many troubles as there may be", trouble)
+			show("heartbeat with as many troubles as there may be", trouble)
 			if trouble.Writes > 4 {
-				t.Errorf("a beat with troubles costs %v writes", trouble.Writes)
+				t.Errorf("a heartbeat with troubles costs %v writes", trouble.Writes)
 			}
 			beat(report(1)) // removes them
 			if well := m.Of(func() { beat(report(1)) }); well.Writes != 1 {
-				t.Errorf("an idle beat after troubles costs %v writes", well.Writes)
+				t.Errorf("an idle heartbeat after troubles costs %v writes", well.Writes)
 			}
 
 			var v lease.View
@@ -145,7 +145,7 @@ func TestWhatItCosts(t *testing.T) {
 				t.Errorf("a view when nothing changed costs %v reads in %d requests, same=%t", same.Reads, same.Requests, v.Same)
 			}
 			perHour := idle.Writes * 3600 * workers
-			t.Logf("idle, 1,000 leases, 20 workers, a beat each second: %.0f writes per hour", perHour)
+			t.Logf("idle, 1,000 leases, 20 workers, a heartbeat each second: %.0f writes per hour", perHour)
 		})
 	}
 }

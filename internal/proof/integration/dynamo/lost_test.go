@@ -89,7 +89,7 @@ func TestWritesWhoseAnswersAreLost(t *testing.T) {
 			for _, l := range o.Held {
 				keys = append(keys, fmt.Sprintf("%s@%d", l.Key, l.Epoch))
 			}
-			return fmt.Sprint(keys, o.Leader.Session, o.Leader.Term), err
+			return fmt.Sprint(keys, o.Leader.Session, o.Leader.Epoch), err
 		}
 	}
 	lead := func(session string, term uint64) func(lease.Store) (any, error) {
@@ -133,7 +133,7 @@ func TestWritesWhoseAnswersAreLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.SortFunc(v.Leases, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
-		lines := []string{fmt.Sprintf("leader %q %d", v.Leader.Session, v.Leader.Term)}
+		lines := []string{fmt.Sprintf("leader %q %d", v.Leader.Session, v.Leader.Epoch)}
 		for _, l := range v.Leases {
 			lines = append(lines, l.String()+" last="+l.Last)
 		}

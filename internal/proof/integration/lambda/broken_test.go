@@ -29,7 +29,7 @@ func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
 	for flight, letters := range s.check(t, true) {
 		for _, l := range letters {
 			if l.Attempts != 2 || !strings.Contains(l.Error, "did not answer in time") {
-				t.Errorf("flight %d was given up after %d attempts, for %q", flight, l.Attempts, l.Error)
+				t.Errorf("flight %d was dead-lettered after %d attempts, for %q", flight, l.Attempts, l.Error)
 			}
 		}
 	}

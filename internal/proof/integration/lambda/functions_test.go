@@ -68,10 +68,10 @@ func TestFunctionsOfEachLanguageHandleAllFlights(t *testing.T) {
 			for flight, letters := range s.check(t, f.stops) {
 				for _, l := range letters {
 					if l.Attempts != retries+1 {
-						t.Errorf("flight %d was given up after %d attempts", flight, l.Attempts)
+						t.Errorf("flight %d was dead-lettered after %d attempts", flight, l.Attempts)
 					}
 					if l.Together != 1 || !strings.Contains(l.Error, "the function") {
-						t.Errorf("flight %d was given up with %d, for %q", flight, l.Together, l.Error)
+						t.Errorf("flight %d was dead-lettered with %d, for %q", flight, l.Together, l.Error)
 					}
 				}
 			}

@@ -45,14 +45,14 @@ func judge(flights []put, effects []effect, letters []int, stops bool) (problems
 	}
 	for i, flight := range letters {
 		if slices.Contains(letters[:i], flight) {
-			problem("flight %d has two letters", flight)
+			problem("flight %d has two dead letters", flight)
 		}
 	}
 	before := map[string]int{} // the previous flight by key
 	for i, p := range flights {
 		_, handled := last[i]
 		if letter := slices.Contains(letters, i); letter == handled {
-			problem("flight %d: handled %v, in a letter %v", i, handled, letter)
+			problem("flight %d: handled %v, in a dead letter %v", i, handled, letter)
 		}
 		if !handled {
 			continue
@@ -88,15 +88,15 @@ func TestTheJudgeSeesWhatIsWrong(t *testing.T) {
 		{name: "each once", effects: did(0, 1, 2, 3), stops: true},
 		{name: "keys in another order", effects: did(0, 2, 3, 1), stops: true},
 		{name: "some again, with all behind them", effects: did(0, 1, 2, 1, 2, 3), stops: true},
-		{name: "one in a letter", effects: did(0, 1, 3), letters: []int{2}, stops: true},
+		{name: "one in a dead letter", effects: did(0, 1, 3), letters: []int{2}, stops: true},
 		{name: "one that failed at first, by a function that goes on", effects: did(0, 1, 3, 2, 3)},
 		{
 			name: "one that failed at first, by a function that should have stopped", effects: did(0, 1, 3, 2, 3), stops: true,
 			want: []string{"flight 3 of a was first handled before flight 2"},
 		},
-		{name: "lost", effects: did(0, 1, 3), want: []string{"flight 2: handled false, in a letter false"}},
-		{name: "handled and given up", effects: did(0, 1, 2, 3), letters: []int{1}, want: []string{"flight 1: handled true, in a letter true"}},
-		{name: "given up twice", effects: did(0, 1, 2), letters: []int{3, 3}, want: []string{"flight 3 has two letters"}},
+		{name: "lost", effects: did(0, 1, 3), want: []string{"flight 2: handled false, in a dead letter false"}},
+		{name: "handled and dead-lettered", effects: did(0, 1, 2, 3), letters: []int{1}, want: []string{"flight 1: handled true, in a dead letter true"}},
+		{name: "given up twice", effects: did(0, 1, 2), letters: []int{3, 3}, want: []string{"flight 3 has two dead letters"}},
 		{name: "out of order", effects: did(2, 0, 1, 3), want: []string{"flight 2 of a was last handled before flight 0"}},
 		{name: "again, without what is behind it", effects: did(0, 1, 2, 3, 2), want: []string{"flight 3 of a was last handled before flight 2"}},
 		{name: "as another", effects: append(did(0, 1, 2), effect{3, "b", "s3"}), want: []string{"flight 3 was handled as s3 of b, and put as s3 of a"}},

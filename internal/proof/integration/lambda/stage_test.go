@@ -136,7 +136,7 @@ type worker struct {
 	exited chan error // receives one result
 }
 
-// start starts weir with functions, in a folder. It sets --patience to 0, because if a flight
+// start starts weir with functions, in a folder. It sets --outage-grace to 0, because if a flight
 // always fails, there may be no other flight left that could succeed.
 func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker {
 	t.Helper()
@@ -146,7 +146,7 @@ func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker
 	}
 	w := worker{log: log, exited: make(chan error, 1), cmd: exec.CommandContext(t.Context(), weir, append([]string{
 		"consume", "--endpoint=" + s.server.URL(), "--stream=flights", "--app=loader", "--store=sqlite:" + s.path("leases.db"),
-		"--dead=file:" + s.path("dead.ndjson"), "--patience=0",
+		"--dead=file:" + s.path("dead.ndjson"), "--outage-grace=0",
 	}, flags...)...)}
 	w.cmd.Dir = folder
 	w.cmd.Env = append(w.cmd.Environ(), "AWS_REGION="+servers.Region, "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey,
@@ -239,11 +239,11 @@ func (s *stage) check(t *testing.T, stops bool) map[int][]deadletter.Letter {
 	for flight, how := range s.fails {
 		_, failed := os.Stat(s.path(filepath.Join("failed", fmt.Sprint(flight))))
 		if always := strings.HasSuffix(how, "always"); always != slices.Contains(numbers, flight) {
-			t.Errorf("flight %d fails %s, and letters are of %v", flight, how, numbers)
+			t.Errorf("flight %d fails %s, and dead letters are of %v", flight, how, numbers)
 		} else if !always && failed != nil {
 			t.Errorf("flight %d has not failed: %v", flight, failed)
 		}
 	}
-	t.Logf("%d flights were handled %d times, and %d have letters", len(s.flights), len(effects), len(numbers))
+	t.Logf("%d flights were handled %d times, and %d have dead letters", len(s.flights), len(effects), len(numbers))
 	return letters
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// These are the exact statements of versions whose letter IDs did not contain the application.
+// These are the exact statements of versions whose dead letter IDs did not contain the application.
 const (
 	oldPut     = "INSERT INTO shared (id, state, since, marked_by, letter) VALUES (?, 'kept', 0, '', ?) "
 	oldUpsert  = "ON CONFLICT (id) DO UPDATE SET state = excluded.state, since = 0, marked_by = '', letter = excluded.letter"
@@ -58,7 +58,7 @@ func (w *oldWorker) do(t *testing.T, rows int64, statement string, args ...any) 
 	}
 }
 
-// page returns the number of letters that a command of the old version lists.
+// page returns the number of dead letters that a command of the old version lists.
 func (w *oldWorker) page(t *testing.T) (n int) {
 	t.Helper()
 	rows, err := w.db.QueryContext(t.Context(), w.statement(oldPage), 0)
@@ -110,7 +110,7 @@ func earlierVersion(t *testing.T, b *sqlletters.Box, db *sql.DB, d sqlletters.Di
 	if err := b.Mark(t.Context(), deadletter.Begun, oldletters.ID, now.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.do(t, 0, oldMarkIf, "begun", oldInstant, oldMarker, oldletters.Hash, "", oldMarker) // takes the letter
+	w.do(t, 0, oldMarkIf, "begun", oldInstant, oldMarker, oldletters.Hash, "", oldMarker) // takes the dead letter
 	w.do(t, -1, oldPut, oldletters.Hash, []byte(oldletters.Text))                         // dead-lettered again
 	if err := b.Mark(t.Context(), deadletter.Done, oldletters.ID, now.ID); !errors.Is(err, deadletter.ErrChanged) ||
 		strings.Contains(err.Error(), deadletter.ID(now.App, "")) {

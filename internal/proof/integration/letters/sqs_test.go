@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// about returns letters for n records with three keys.
+// about returns dead letters for n records with three keys.
 func about(n int) (letters []deadletter.Letter) {
 	for i := range n {
 		letters = append(letters, deadletter.Letter{
@@ -67,7 +67,7 @@ func TestSQS(t *testing.T) {
 					t.Error(err)
 				}
 				if n := left(t, q); n != 0 {
-					t.Errorf("to look whether letters can be put has put %d", n)
+					t.Errorf("to look whether dead letters can be put has put %d", n)
 				}
 				letters := about(25)
 				if err := q.Put(t.Context(), letters); err != nil {
@@ -160,7 +160,7 @@ func TestSQS(t *testing.T) {
 					t.Errorf("%d are left", n)
 				}
 			})
-			t.Run("letters that are put again", func(t *testing.T) {
+			t.Run("dead letters that are put again", func(t *testing.T) {
 				q := queue(t, "again"+kind.ending, kind.attributes)
 				for range 2 {
 					if err := q.Put(t.Context(), about(12)); err != nil {
@@ -184,7 +184,7 @@ func TestSQS(t *testing.T) {
 				q := queue(t, "large"+kind.ending, kind.attributes)
 				letters := about(8)
 				for i := range letters {
-					letters[i].Data = make([]byte, 150<<10) // so that a request contains one letter
+					letters[i].Data = make([]byte, 150<<10) // so that a request contains one dead letter
 				}
 				if err := q.Put(t.Context(), letters); err != nil {
 					t.Fatal(err)
@@ -228,7 +228,7 @@ func TestSQS(t *testing.T) {
 			t.Errorf("seen %d times, %d left, %d moved", seen, left(t, q), left(t, moved))
 		}
 	})
-	t.Run("messages that are no letters are left alone", func(t *testing.T) {
+	t.Run("messages that are no dead letters are left alone", func(t *testing.T) {
 		q := queue(t, "foreign", nil)
 		url := servers.SQSQueue(t, client, "foreign", nil)
 		body := `{"version":"1.0"}`

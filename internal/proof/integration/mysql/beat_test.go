@@ -89,7 +89,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		}
 		// Each of the worker's own rows is read up to three times, through the index.
 		if each := (read() - before - own) / beats; each > 4*leases/sessions {
-			t.Errorf("a beat reads %d rows, and holds %d", each, leases/sessions)
+			t.Errorf("a heartbeat reads %d rows, and holds %d", each, leases/sessions)
 		}
 	})
 }

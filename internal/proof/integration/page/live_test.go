@@ -44,7 +44,7 @@ func TestAKillIsWatchedLive(t *testing.T) {
 		life     = `[...document.querySelectorAll("#workers ~ .wide tbody tr")].map((r) => r.cells[0].innerText.trim().split(" ")[0] + " " + r.cells[1].innerText.trim())`
 	)
 	s.until(workerOf + `.filter((w) => w === "worker-1").length === 2 && ` + workerOf + `.filter((w) => w === "worker-2").length === 2`)
-	s.until(life + `.join() === "worker-1 beats,worker-2 beats"`)
+	s.until(life + `.join() === "worker-1 alive,worker-2 alive"`)
 	s.do(chromedp.Evaluate(`window.stays = true`, nil))
 
 	workers[0].Kill(t)

@@ -72,5 +72,5 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	s.goTo(chromedp.Click(`a[href^="letters"]`))
 	check("letters")
 	s.goTo(chromedp.Submit(`form[method="post"]`))
-	s.says("1 of 1 letter was handled again.")
+	s.says("1 of 1 dead letter was handled again.")
 }

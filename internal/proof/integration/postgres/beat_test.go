@@ -43,7 +43,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 			got = read()
 		}
 		if each := (got - before) / beats; each > 3*leases/sessions {
-			t.Errorf("after %s a beat reads %d rows of leases, and holds %d", prepare, each, leases/sessions)
+			t.Errorf("after %s a heartbeat reads %d rows of leases, and holds %d", prepare, each, leases/sessions)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 			return // answered by the new master, which detects a possible loss
 		}
 		if tries == 50 {
-			t.Fatalf("the %dth beat after the failover: %v", tries, err)
+			t.Fatalf("the %dth heartbeat after the failover: %v", tries, err)
 		}
 		<-every.C
 	}

@@ -178,7 +178,7 @@ func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing
 					t.Errorf("lease %s, want %s", got, want)
 				}
 			}
-			if v.Leader != (lease.Leader{Term: 1 + jump}) {
+			if v.Leader != (lease.Leader{Epoch: 1 + jump}) {
 				t.Errorf("leader %+v", v.Leader)
 			}
 			over(t, s, "a")
@@ -246,7 +246,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 	if len(v.Leases) != 3 || v.Leases[0].Position.String() != "5" {
 		t.Errorf("leases %v: want those of before, 1 at 5, from where records are handled again", v.Leases)
 	}
-	if v.Leader.Term <= 2 {
+	if v.Leader.Epoch <= 2 {
 		t.Errorf("leader %+v: terms are given out twice", v.Leader)
 	}
 	settled(t, after)
@@ -339,9 +339,9 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := beat(false); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the beat that finds out: %v", err)
+		t.Errorf("the heartbeat that finds out: %v", err)
 	}
 	if err := beat(false); err != nil {
-		t.Errorf("the next beat: %v", err)
+		t.Errorf("the next heartbeat: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
 	servers.Promoted(servers.Other(old))
 	old.Resume()
 	if err := <-failed; err == nil {
-		t.Error("a beat that only the old primary knows of was confirmed")
+		t.Error("a heartbeat that only the old primary knows of was confirmed")
 	}
 
 	servers.Settle()

@@ -111,7 +111,7 @@ func kill(t *testing.T, kind, place string) {
 		t.Fatal(err)
 	}
 	items := given()
-	t.Logf("%s: %s; the workers died after %v, it was told after %v, the letter after %v", kind, v, deaths, told, items[0].GivenUp.Sub(began))
+	t.Logf("%s: %s; the workers died after %v, it was told after %v, the dead letter after %v", kind, v, deaths, told, items[0].GivenUp.Sub(began))
 	if len(items) != 1 || items[0].PartitionKey != "bad" || items[0].Shard != bad || items[0].Reason != deadletter.Killed || items[0].Attempts != 3 {
 		t.Errorf("letters: %+v", items)
 	}
@@ -124,6 +124,6 @@ func kill(t *testing.T, kind, place string) {
 		t.Fatalf("%d of %d processes died, and it was told %d times", len(deaths), workers, len(told))
 	}
 	table.Add("  from its arrival until it was told", told[:1], time.Minute)
-	table.Add("  from its arrival until its letter", []time.Duration{items[0].GivenUp.Sub(began)}, -1)
+	table.Add("  from its arrival until its dead letter", []time.Duration{items[0].GivenUp.Sub(began)}, -1)
 	table.Count("  other records lost", []int{v.Lost}, 0)
 }

@@ -247,11 +247,11 @@ func late(t *testing.T, p Place) {
 	}{{shardID, "9", 4, sqlsink.ErrFenced}, {shardID, "1", 5, nil}, {"another", "9", 5, sqlsink.ErrSetBack}} {
 		err := letters.Put(t.Context(), []deadletter.Letter{{ID: "x", Stream: stream, Shard: c.shard, Epoch: c.epoch, Position: c.at}})
 		if !errors.Is(err, c.want) || c.want == nil && err != nil {
-			t.Errorf("a letter of %s at epoch %d: %v, want %v", c.at, c.epoch, err, c.want)
+			t.Errorf("a dead letter of %s at epoch %d: %v, want %v", c.at, c.epoch, err, c.want)
 		}
 	}
 	if at, err := s.Position(t.Context(), stream, shardID); err != nil || at != records(4, 4)[0].Position() {
-		t.Errorf("after letters of what is covered: %q, %v", at, err)
+		t.Errorf("after dead letters of what is covered: %q, %v", at, err)
 	}
 	_, err := tryTerm(t.Context(), s, 1, apply)
 	if !errors.Is(err, sqlsink.ErrFenced) || !strings.Contains(err.Error(), "ResetEpochs") {

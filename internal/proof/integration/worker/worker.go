@@ -39,8 +39,8 @@ type Setup struct {
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.Polling.IdleInterval]
 
-	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends the
-	// process if [Kills] follows its number.
+	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends
+	// the process if [Kills] follows its number.
 	Letters string `json:",omitempty"`
 	// Sink is the driver of the database at Place. sqlsink then also writes effects to that
 	// database, and the journal is empty. "" means no sink.

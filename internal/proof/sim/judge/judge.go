@@ -91,8 +91,8 @@ type Judge struct {
 	// next owner may handle this many records again without another reason.
 	Span int
 
-	// Moving means that an operator is moving checkpoints while a letter is stored. It corresponds
-	// to Batch.Amid.
+	// Moving means that an operator is moving checkpoints while a dead letter is stored. It
+	// corresponds to Batch.Amid.
 	Moving bool
 
 	Handled, Again int // numbers of records
@@ -396,7 +396,8 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 }
 
 // GivenUp notes that the dead letter of a record is durable, which counts as handling the record.
-// again means that the worker may store the letter a second time, because it received no answer.
+// again means that the worker may store the dead letter a second time, because it received no
+// answer.
 func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
 	r := j.record(id)
 	if r == nil {
@@ -415,7 +416,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	case same && !r.letter && r.acked: // otherwise weir may not know that the record is handled
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && r.letter && !again:
-		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
+		j.breaks("%s puts the dead letter of %s twice at the same epoch %d", by, id, epoch)
 	case id.N > low+1 && !j.follows(nil, id, low) && !j.Moving:
 		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)
 	}

@@ -240,24 +240,24 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.handles(two, "parent", 2, k1)
 			c.begins(two, "parent", 2, yes, k1)
 		}, "again at the same epoch 2"},
-		{"a letter of a record whose handler was told that its progress does not count", func(c *court) {
+		{"a dead letter of a record whose handler was told that its progress does not count", func(c *court) {
 			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
 			c.GivenUp(one, 1, k1, false, c.now)
 		}, ""},
-		{"a letter twice at one epoch", func(c *court) {
+		{"a dead letter twice at one epoch", func(c *court) {
 			c.GivenUp(one, 1, k1, false, c.now)
 			c.GivenUp(one, 1, k1, false, c.now)
-		}, "puts the letter of k/1 twice at the same epoch 1"},
-		{"a letter twice after progress that does not count", func(c *court) {
+		}, "puts the dead letter of k/1 twice at the same epoch 1"},
+		{"a dead letter twice after progress that does not count", func(c *court) {
 			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
 			c.GivenUp(one, 1, k1, false, c.now)
 			c.GivenUp(one, 1, k1, false, c.now)
-		}, "puts the letter of k/1 twice at the same epoch 1"},
-		{"a letter again, because putting it seemed to fail", func(c *court) {
+		}, "puts the dead letter of k/1 twice at the same epoch 1"},
+		{"a dead letter again, because putting it seemed to fail", func(c *court) {
 			c.GivenUp(one, 1, k1, false, c.now)
 			c.GivenUp(one, 1, k1, true, c.now)
 		}, ""},
-		{"a letter at the next epoch", func(c *court) {
+		{"a dead letter at the next epoch", func(c *court) {
 			c.GivenUp(one, 1, k1, false, c.now)
 			c.GivenUp(two, 2, k1, false, c.now)
 		}, ""},
@@ -341,11 +341,11 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 		{"two keys in one batch", func(c *court) {
 			c.begins(one, "solo", 1, yes, id("a", 1), id("b", 1))
 		}, "which are of two keys"},
-		{"a letter of what was handled", func(c *court) {
+		{"a dead letter of what was handled", func(c *court) {
 			c.handles(one, "solo", 1, id("a", 1))
 			c.GivenUp(one, 1, id("a", 1), false, c.now)
 		}, "which it has handled at the same epoch"},
-		{"a letter, out of order, in a term that began anew", func(c *court) {
+		{"a dead letter, out of order, in a term that began anew", func(c *court) {
 			c.Put(id("a", 2), "solo", start)
 			c.Fault(one, c.now)
 			c.GivenUp(one, 1, id("a", 2), false, c.now)

@@ -82,8 +82,8 @@ type History struct {
 	Faults    []Fault
 	Allowance time.Duration // added to each limit, for delays of the machine
 
-	// The following fields are for dead-lettering: the letters, which records may have one, and
-	// whether waiting times are unlimited because they depend on the backoff.
+	// The following fields are for dead-lettering: the dead letters, which records may have one,
+	// and whether waiting times are unlimited because they depend on the backoff.
 	Letters []Letter
 	Poison  func(Put) bool
 	AnyWait bool
@@ -104,7 +104,7 @@ type Verdict struct {
 	// call was frozen while the call was running.
 	Late    int `json:"late_handlings"`
 	Saves   int `json:"confirmed_saves"`
-	GivenUp int `json:"given_up,omitempty"` // records with a letter
+	GivenUp int `json:"given_up,omitempty"` // records with a dead letter
 	// Unexplained counts duplicates that no fault explains. Silences counts records that waited
 	// longer than the faults excuse.
 	Unexplained int `json:"unexplained_repeats"`

@@ -53,7 +53,7 @@ type judge struct {
 	shards map[string]*shard
 	first  map[Put]*handling // first handling of each record, by any process
 	kinds  map[string]*Kind
-	given  map[Put]*Letter // last letter of each record
+	given  map[Put]*Letter // last dead letter of each record
 	said   map[string]int
 }
 

@@ -12,8 +12,8 @@ type Letter struct {
 	ID, Life, Shard string
 	Epoch           uint64
 	At              int64
-	// Confirmed means that the destination confirmed the letter. A letter that is not confirmed may
-	// be stored again.
+	// Confirmed means that the destination confirmed the letter. A dead letter that is not
+	// confirmed may be stored again.
 	Confirmed bool
 }
 
@@ -40,10 +40,10 @@ func ParseLetters(text []byte) (letters []Letter, err error) {
 //
 //   - Letters of records that are not poison. They would have succeeded later.
 //   - Letters of records that the same owner or an earlier one had handled.
-//   - Two letters of a record with different IDs, and two records with the same ID.
+//   - Two dead letters of a record with different IDs, and two records with the same ID.
 //   - Letters that are stored again although they were confirmed, without another owner in between.
 //
-// A record with a letter does not count as lost.
+// A record with a dead letter does not count as lost.
 func (j *judge) letters() {
 	j.given = map[Put]*Letter{}
 	if len(j.Letters) == 0 {
@@ -68,7 +68,7 @@ func (j *judge) letters() {
 			j.violation("letter", "%s gave up number %d of key %s, which %s had handled", l.Life, l.Number, l.Key, h.life)
 		}
 		if p, there := of[l.ID]; there && p != l.Put {
-			j.violation("letter", "the letters of number %d of key %s and of number %d of key %s have the ID %s", p.Number, p.Key, l.Number, l.Key, l.ID)
+			j.violation("letter", "the dead letters of number %d of key %s and of number %d of key %s have the ID %s", p.Number, p.Key, l.Number, l.Key, l.ID)
 		}
 		of[l.ID] = l.Put
 		before := j.given[l.Put]
@@ -76,7 +76,7 @@ func (j *judge) letters() {
 		case before == nil:
 			j.v.GivenUp++
 		case before.ID != l.ID:
-			j.violation("letter", "number %d of key %s has letters with the IDs %s and %s", l.Number, l.Key, before.ID, l.ID)
+			j.violation("letter", "number %d of key %s has dead letters with the IDs %s and %s", l.Number, l.Key, before.ID, l.ID)
 		case before.Confirmed && before.Epoch == l.Epoch && before.Life == l.Life:
 			j.violation("letter", "%s gave up number %d of key %s again, at epoch %d, although that was confirmed", l.Life, l.Number, l.Key, l.Epoch)
 		}

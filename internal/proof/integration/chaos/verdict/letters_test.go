@@ -37,18 +37,18 @@ func TestLetters(t *testing.T) {
 		do   func(*tale)
 		says string // "" means no violation
 	}{
-		{"a record that was given up is not lost", func(*tale) {}, ""},
-		{"without its letter it is", func(t *tale) { t.Letters = nil }, "number 100 of key key-one was never handled"},
-		{"a letter of a record that can be handled", func(t *tale) { t.Poison = func(Put) bool { return false } }, "which can be handled"},
-		{"a letter of a record that was handled", func(t *tale) { t.handle(t.b, "one", 2, 100, 16*sec+100*ms, 16*sec+100*ms+ms/4) }, "had handled"},
-		{"a letter of a record that was never put", func(t *tale) { t.Letters[0].Key = "else" }, "never put"},
-		{"a letter twice by one owner", func(t *tale) { again(t, func(*Letter) {}) }, "although that was confirmed"},
+		{"a record that was dead-lettered is not lost", func(*tale) {}, ""},
+		{"without its dead letter it is", func(t *tale) { t.Letters = nil }, "number 100 of key key-one was never handled"},
+		{"a dead letter of a record that can be handled", func(t *tale) { t.Poison = func(Put) bool { return false } }, "which can be handled"},
+		{"a dead letter of a record that was handled", func(t *tale) { t.handle(t.b, "one", 2, 100, 16*sec+100*ms, 16*sec+100*ms+ms/4) }, "had handled"},
+		{"a dead letter of a record that was never put", func(t *tale) { t.Letters[0].Key = "else" }, "never put"},
+		{"a dead letter twice by one owner", func(t *tale) { again(t, func(*Letter) {}) }, "although that was confirmed"},
 		{"one that was not confirmed", func(t *tale) {
 			t.Letters[0].Confirmed = false
 			again(t, func(*Letter) {})
 		}, ""},
 		{"one of the next owner", func(t *tale) { again(t, func(l *Letter) { l.Epoch, l.Life = 3, "c.1" }) }, ""},
-		{"one of the next owner with another ID", func(t *tale) { again(t, func(l *Letter) { l.Epoch, l.ID = 3, "one/100/3" }) }, "has letters with the IDs"},
+		{"one of the next owner with another ID", func(t *tale) { again(t, func(l *Letter) { l.Epoch, l.ID = 3, "one/100/3" }) }, "has dead letters with the IDs"},
 		{"one ID for two records", func(t *tale) {
 			t.Poison = func(Put) bool { return true }
 			again(t, func(l *Letter) { l.Put = t.put("two", 100) })

@@ -12,7 +12,7 @@ func TestALanesContext(t *testing.T) {
 	defer end()
 	other, endOther := context.WithCancel(t.Context())
 	defer endOther()
-	var l lane
+	var l conn
 	defer l.close()
 	first, _ := l.context(trust)
 	second, cancel := l.context(trust)
@@ -36,6 +36,6 @@ func TestALanesContext(t *testing.T) {
 	fifth, _ := l.context(t.Context())
 	l.close()
 	if fifth.Err() == nil {
-		t.Error("the context of a lane outlives it")
+		t.Error("the context of a conn outlives it")
 	}
 }

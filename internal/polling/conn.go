@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// lane keeps a connection and a context for calls between turns. Turns are short and frequent. A
+// conn keeps a connection and a context for calls between turns. Turns are short and frequent. A
 // new connection and context for each turn would cost as much as the read.
-type lane struct {
+type conn struct {
 	used  int // the tick at which it was last used
 	line  wire.Line
 	retry wire.Retry      // of the present call
@@ -19,7 +19,7 @@ type lane struct {
 
 // context returns a context that is derived from calls, and its cancel function. The caller may use
 // it until the end of the turn.
-func (l *lane) context(calls context.Context) (context.Context, context.CancelFunc) {
+func (l *conn) context(calls context.Context) (context.Context, context.CancelFunc) {
 	if l.ctx == nil || l.ctx.Err() != nil || l.calls.Done() != calls.Done() {
 		l.close()
 		l.calls = calls
@@ -29,12 +29,12 @@ func (l *lane) context(calls context.Context) (context.Context, context.CancelFu
 }
 
 // reset clears l, but keeps its connection and its context. It records when l was last used.
-func (l *lane) reset(used int) {
-	*l = lane{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
+func (l *conn) reset(used int) {
+	*l = conn{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
 }
 
 // close closes the connection and ends the context.
-func (l *lane) close() {
+func (l *conn) close() {
 	l.line.Park()
 	if l.end != nil {
 		l.end()
