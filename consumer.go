@@ -72,8 +72,8 @@ const poisonVariable = "WEIR_POISON"
 //
 //   - the error that the handler passed to Stop;
 //   - [ErrStreamNotFound], and [lease.ErrSetup], which names the missing part of the store;
-//   - [ErrNotSaved], if the store may lack progress. Run tries to save it for Options.Timing.FailoverAfter
-//     after the handlers have returned;
+//   - [ErrNotSaved], if the store may lack progress. Run tries to save it for
+//     Options.Timing.FailoverAfter after the handlers have returned;
 //   - [ErrNotReleased], if the store may still count leases as this worker's;
 //   - [ErrAbandoned], if a handler did not return although its context had ended: Run stops waiting
 //     for it 7 s after Options.Timing.StopTimeout;

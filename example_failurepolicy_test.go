@@ -67,7 +67,7 @@ func ExampleFailurePolicy() {
 
 // A batch handler returns the record at which it failed. The records before it are done.
 func ExampleFailedAt() {
-	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+	handler := weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
 			if err := serve(ctx, r); err != nil {
 				return weir.FailedAt(r, err)
@@ -75,6 +75,17 @@ func ExampleFailedAt() {
 		}
 		return nil
 	})
+
+	// weir calls the handler like this.
+	batch := &weir.Batch{Records: []weir.Record{{Data: []byte("two teas")}, {Data: []byte("a moon")}}}
+	failed, named := weir.FailedRecord(handler.Handle(context.Background(), batch))
+	fmt.Printf("%s %v\n", failed.Data, named)
+	// Output: a moon true
 }
 
-func serve(context.Context, weir.Record) error { return nil }
+func serve(_ context.Context, r weir.Record) error {
+	if string(r.Data) == "a moon" {
+		return errors.New("not in stock")
+	}
+	return nil
+}

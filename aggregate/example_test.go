@@ -29,9 +29,11 @@ func ExampleAggregate_Parse() {
 			fmt.Printf("plain: %s\n", payload)
 		}
 	}
-	// Output: sub-record 0 of key JFK: takes off sub-record 1 of key JFK: lands plain: a plain
-	// record plain, and worth counting: aggregate: the payload starts like an aggregate but its
-	// checksum does not match
+	// Output:
+	// sub-record 0 of key JFK: takes off
+	// sub-record 1 of key JFK: lands
+	// plain: a plain record
+	// plain, and worth counting: aggregate: the payload starts like an aggregate but its checksum does not match
 }
 
 // A container was packed for a shard that was split afterwards. The child drops the sub-records of

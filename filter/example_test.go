@@ -18,7 +18,9 @@ func ExampleCompile() {
 	}
 	_, err = filter.Compile(`{"data": {"kind": [{"prefxi": "or"}]}}`)
 	fmt.Println(err)
-	// Output: true true false true false false filter: data.kind[0].prefxi: there is no such
-	// operator; there are anything-but, cidr, equals-ignore-case, exists, numeric, prefix, suffix,
-	// wildcard
+	// Output:
+	// true true
+	// false true
+	// false false
+	// filter: data.kind[0].prefxi: there is no such operator; there are anything-but, cidr, equals-ignore-case, exists, numeric, prefix, suffix, wildcard
 }
