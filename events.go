@@ -325,7 +325,7 @@ type EndReason uint8
 
 // The reasons why a term ends.
 const (
-	// The lease was moved, or was no longer trusted.
+	// EndLost says that the lease was moved, or was no longer valid.
 	EndLost      = EndReason(group.EndLost)
 	EndFinished  = EndReason(group.EndFinished)  // the shard was read to its end
 	EndHandedOff = EndReason(group.EndHandedOff) // another worker gets the lease

@@ -53,11 +53,11 @@ func (c *Consumer) Ready() error {
 // called at any time.
 func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswered() }
 
-// Judge returns a verdict on each shard that this consumer holds, the worst first, and one verdict
+// Health returns a verdict on each shard that this consumer holds, the worst first, and one verdict
 // on all of them together. It uses the rules of package health, as the command, the exporter and
 // the page do. Lags and stages are known at once. To tell whether a lag falls, and since when a
-// shard stands still, Judge needs several observations over some minutes. Each call is one
-// observation, so let metrics or probes call it regularly. Judge does not report that a shard is
+// shard stands still, Health needs several observations over some minutes. Each call is one
+// observation, so let metrics or probes call it regularly. Health does not report that a shard is
 // close to the end of retention, because a consumer does not know the retention of a stream. It may
 // be called concurrently.
 func (c *Consumer) Health() (health.Application, []health.Named) {
@@ -85,10 +85,10 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 	return o
 }
 
-// Health returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez, and
-// [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body says
-// whether the check passed, why not, how many shards this worker holds, and the verdict of
-// Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
+// HealthHandler returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez,
+// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
+// says whether the check passed, why not, how many shards this worker holds, and the verdict of
+// [Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
 // status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
 // stages and times.
 //

@@ -19,12 +19,12 @@ import (
 type Abilities uint64
 
 const (
-	// WatchBeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
+	// WatchHeartbeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
 	// requests them. The store reads no leases for this. Each worker can then detect which sessions
 	// are alive.
 	WatchHeartbeats Abilities = 1 << iota
-	// ResignByBeat lets a leader resign with a heartbeat. This helps when its calls of [Store.Lead]
-	// fail.
+	// ResignByHeartbeat lets a leader resign with a heartbeat. This helps when its calls of
+	// [Store.Lead] fail.
 	ResignByHeartbeat
 	// NoteFailures stores [Trouble].Failing for operators.
 	NoteFailures
