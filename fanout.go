@@ -13,8 +13,8 @@ import (
 type Reading int
 
 const (
-	// ByPolling requests records. All applications that poll a stream share five reads and 2 MiB a
-	// second of each shard. The default.
+	// ByPolling requests records. All applications that poll a stream share five reads and 2 MiB
+	// a second of each shard. The default.
 	ByPolling Reading = iota
 	// ByFanOut reads through a registered consumer (enhanced fan-out). The service pushes records to
 	// it as soon as they arrive: up to 2 MiB a second from each shard, for this application alone.

@@ -19,9 +19,9 @@ import (
 type Abilities uint64
 
 const (
-	// WatchHeartbeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
-	// requests them. The store reads no leases for this. Each worker can then detect which sessions
-	// are alive.
+	// WatchHeartbeats returns the heartbeat counts of all sessions in the answer to a heartbeat
+	// that requests them. The store reads no leases for this. Each worker can then detect which
+	// sessions are alive.
 	WatchHeartbeats Abilities = 1 << iota
 	// ResignByHeartbeat lets a leader resign with a heartbeat. This helps when its calls of
 	// [Store.Lead] fail.
