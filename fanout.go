@@ -17,8 +17,8 @@ const (
 	// a second of each shard. The default.
 	ByPolling Reading = iota
 	// ByFanOut reads through a registered consumer (enhanced fan-out). The service pushes records
-	// to it as soon as they arrive: up to 2 MiB a second from each shard, for this application alone.
-	// AWS bills a consumer by the shard and hour until it is deregistered, by
+	// to it as soon as they arrive: up to 2 MiB a second from each shard, for this application
+	// alone. AWS bills a consumer by the shard and hour until it is deregistered, by
 	// [Options].RemoveFanOut or by `weir fanout remove`. `weir fanout list` shows the registered
 	// consumers. A stream can have 20 consumers, in some modes 50.
 	//
