@@ -141,6 +141,14 @@ scenarios: servers ## What coordination takes beside its targets: deaths, stops,
 	$(GO) test -count=1 -v -timeout 40m ./internal/proof/scenario -full
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./rolling -full
 
+.PHONY: rolling
+rolling: servers-rolling ## Workers from before and after the names of the API share each store and are replaced, both ways (about three minutes)
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m -run '^TestWorkersFromBeforeTheNames$$' ./rolling
+
+.PHONY: servers-rolling
+servers-rolling:
+	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh debian releases dynamodb-local
+
 .PHONY: costs
 costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB and Redis, by what they count (about five minutes)
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full

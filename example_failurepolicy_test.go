@@ -68,7 +68,7 @@ func ExampleFailurePolicy() {
 
 // A batch handler returns the record at which it failed. The records before it are done.
 func ExampleFailedAt() {
-	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+	handler := weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
 			if err := serve(ctx, r); err != nil {
 				return weir.FailedAt(r, err)
@@ -76,21 +76,36 @@ func ExampleFailedAt() {
 		}
 		return nil
 	})
+
+	// weir calls the handler like this.
+	batch := &weir.Batch{Records: []weir.Record{{Data: []byte("two teas")}, {Data: []byte("a moon")}}}
+	failed, named := weir.FailedRecord(handler.Handle(context.Background(), batch))
+	fmt.Printf("%s %v\n", failed.Data, named)
+	// Output: a moon true
 }
 
 // A record that can never succeed is dead-lettered at its first failure.
 func ExampleRejectAt() {
-	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+	handler := weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
 			if !json.Valid(r.Data) {
 				return weir.RejectAt(r, errors.New("the record is not JSON"))
 			}
-			if err := serve(ctx, r); err != nil {
-				return weir.FailedAt(r, err)
-			}
 		}
 		return nil
 	})
+
+	// weir calls the handler like this.
+	batch := &weir.Batch{Records: []weir.Record{{Data: []byte("{}")}, {Data: []byte("a moon")}}}
+	err := handler.Handle(context.Background(), batch)
+	failed, named := weir.FailedRecord(err)
+	fmt.Printf("%s %v: %v\n", failed.Data, named, err)
+	// Output: a moon true: the record is not JSON
 }
 
-func serve(context.Context, weir.Record) error { return nil }
+func serve(_ context.Context, r weir.Record) error {
+	if string(r.Data) == "a moon" {
+		return errors.New("not in stock")
+	}
+	return nil
+}

@@ -58,13 +58,26 @@ func ExampleBatch_Done() {
 
 // A sink that gets a record twice recognizes the record by its ID.
 func ExampleRecord_ID() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("one espresso"))
+
 	table := map[string]string{} // for example rows whose primary key is the ID
-	_ = weir.RecordFunc(func(_ context.Context, r weir.Record) error {
-		if _, known := table[r.ID()]; !known {
-			table[r.ID()] = string(r.Data)
+	for range 2 {                // every record is read twice
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "orders", UntilTip: true})
+		if err != nil {
+			log.Fatal(err)
 		}
-		return nil
-	})
+		for rec, err := range r.Records(context.Background()) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			table[rec.ID()] = string(rec.Data)
+		}
+	}
+	fmt.Println(len(table), "row")
+	// Output: 1 row
 }
 
 // OnEvent gets the events, and Counts has exact totals.

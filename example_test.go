@@ -63,7 +63,18 @@ func ExampleReader_Records() {
 
 // A handler saves its progress in the middle of a batch, after each expensive record.
 func ExampleBatch_Checkpoint() {
-	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("one espresso"))
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing", Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.Run(ctx, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {
 			if err := charge(ctx, r.Data); err != nil {
 				return err // the records after the last checkpoint are handled again
@@ -71,9 +82,15 @@ func ExampleBatch_Checkpoint() {
 			if err := b.Checkpoint(ctx, r); err != nil {
 				return err
 			}
+			fmt.Printf("charged: %s\n", r.Data)
 		}
+		stop()
 		return nil
-	})
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: charged: one espresso
 }
 
 // A function handles one record at a time. A record is done when the function returns nil, and is

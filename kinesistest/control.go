@@ -135,6 +135,7 @@ type Error struct {
 	Status int
 }
 
+// Error implements error.
 func (e *Error) Error() string { return "kinesistest: " + e.Code + ": " + e.Message }
 
 func (e *Error) withDefaults() Error {

@@ -51,6 +51,7 @@ type result struct {
 // FunctionError is a failure that the function reported.
 type FunctionError struct{ Type, Message string }
 
+// Error implements error.
 func (e *FunctionError) Error() string {
 	return fmt.Sprintf("lambda: the function failed: %s: %s", e.Type, e.Message)
 }

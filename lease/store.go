@@ -164,7 +164,7 @@ type Orders struct {
 	Others []SessionHeartbeat
 }
 
-// SessionBeat is the heartbeat count of a session.
+// SessionHeartbeat is the heartbeat count of a session.
 type SessionHeartbeat struct {
 	Session    string
 	Heartbeats uint64 // see [Worker.Heartbeats]

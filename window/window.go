@@ -102,7 +102,7 @@ type Stray struct {
 
 // Config configures windows. Size, Add and Emit are required.
 type Config[S any] struct {
-	// Size is the length of a window, from 1 s to 24 h.
+	// Size is the length of a window, from 1 s to 24 h. It is required.
 	Size time.Duration
 	// Time returns the time of a record, for windows by a time in the payload. The default is the
 	// arrival time. The result must depend only on the record. An error has the same effect as an

@@ -16,13 +16,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Beat implements [lease.Store].
+// Heartbeat implements [lease.Store].
 //
-// Beat may return orders from its cache. This is correct because of the order of writes and reads.
-// A process that changes the leases of a session first writes the lease. Then it increases attrTold
-// in the session's row, before its call returns. A heartbeat first writes the session's row, which
-// returns attrTold, and reads the leases after that. Leases that are cached under a value of
-// attrTold were therefore read after attrTold had this value.
+// Heartbeat may return orders from its cache. This is correct because of the order of writes and
+// reads. A process that changes the leases of a session first writes the lease. Then it increases
+// attrTold in the session's row, before its call returns. A heartbeat first writes the session's
+// row, which returns attrTold, and reads the leases after that. Leases that are cached under a
+// value of attrTold were therefore read after attrTold had this value.
 //
 // If a later heartbeat gets the same value, the cached leases contain every change that was
 // announced by then. Changes that are announced later may be missing. Their calls had not returned

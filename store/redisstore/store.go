@@ -100,7 +100,7 @@ func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
-// Beat implements [lease.Store].
+// Heartbeat implements [lease.Store].
 func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {

@@ -113,7 +113,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // fails, because it does no I/O.
 func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
-// Beat implements [lease.Store].
+// Heartbeat implements [lease.Store].
 func (s *FaultyStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	// A late call may be executed after the caller has changed its slices.
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)

@@ -25,7 +25,7 @@ var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the API: options, handlers, events and errors, and the adapter between them and the engine",
 		ours:  []string{"event", "aggregate", "deadletter", "health", "lease", "shard", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/guarded", "internal/hostcheck", "internal/keyed", "internal/lock", "internal/memory", "internal/notify", "internal/pull", "internal/run", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
-		tests: []string{"kinesistest", "store/...", "internal/previous"}, sdk: true,
+		tests: []string{"filter", "kinesistest", "store/...", "internal/previous"}, sdk: true,
 	},
 	{
 		pkg: "internal/run", why: "one run of a consumer: it joins the group, has a loop for each shard, and owns what these share",
@@ -58,7 +58,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "internal/seen", why: "what listings of many items showed, for boxes of dead letters", pure: true},
 	{pkg: "internal/sqltable", why: "what stores, sinks and dead letters in SQL databases share: tables that several processes may make at once, parameters, codes of errors"},
-	{pkg: "deadletter/sqsletters", why: "dead letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
+	{pkg: "deadletter/sqsletters", why: "dead letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{".", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "dead letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "event", why: "what a consumer reports to Options.OnEvent, as values", ours: []string{"deadletter", "shard"}},
@@ -146,7 +146,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "store/memstore", why: "the reference for all stores, in memory",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease"}, tests: []string{".", "kinesistest", "store/storetest"},
 	},
 	{
 		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
@@ -171,7 +171,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "dead letters of records that were dead-lettered, in S3",
-		ours: []string{"deadletter", "shard", "internal/guard", "internal/seen", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
+		ours: []string{"deadletter", "shard", "internal/guard", "internal/seen", "sink/s3sink/internal/bucket"}, tests: []string{".", "deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",

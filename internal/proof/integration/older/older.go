@@ -1,10 +1,11 @@
-// Package older builds programs of weir's previous version from the history of the repository. It
-// is for tests in which both versions share a store.
+// Package older builds programs of older versions of weir from the history of the repository. It is
+// for tests in which two versions share a store.
 package older
 
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -24,8 +25,12 @@ import (
 // accepts SQL tables of an unknown version.
 const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 
-// Version contains the source of the previous version, and its built programs. Only one goroutine
-// may call its methods.
+// BeforeNames is the last commit before the public API got its present names. Its workers have all
+// additions to the contract of stores.
+const BeforeNames = "c0a64c6a51cd96a08d3c8253d31c25a05637e33b"
+
+// Version contains the source of an older version, and its built programs. Only one goroutine may
+// call its methods.
 type Version struct {
 	Source string // folder of the source; read-only, because other tests use it at the same time
 
@@ -33,10 +38,13 @@ type Version struct {
 	command  string // path of the command; "" before it is built
 }
 
-// Unpack extracts the previous version from the history into the user's cache. The folder stays
+// Unpack extracts the previous version, as [UnpackCommit] does.
+func Unpack(t testing.TB) *Version { return UnpackCommit(t, commit) }
+
+// UnpackCommit extracts an older version from the history into the user's cache. The folder stays
 // there, because the build cache identifies packages by their folders. Without git, or in a clone
 // without the history, the test is skipped. It fails if skipping is not allowed.
-func Unpack(t testing.TB) *Version {
+func UnpackCommit(t testing.TB, commit string) *Version {
 	t.Helper()
 	top, err := git(t, ".", "rev-parse", "--show-toplevel")
 	if err == nil {
@@ -91,19 +99,72 @@ func place(archive []byte, dir string) error {
 	return err
 }
 
-// Tests builds the test program of the calling test's package in the previous version. Such a
-// program is also the worker process of the package. The environment variables and the output
-// between test and worker must therefore not change.
-func (v *Version) Tests(t testing.TB) string {
+// Edit replaces one text in a file of the older version, for a behavior that only a test needs.
+type Edit struct {
+	File     string // relative to the source, with slashes
+	Old, New string // Old must occur exactly once in the file
+}
+
+// Tests builds the test program of the calling test's package in the older version. Such a program
+// is also the worker process of the package. The environment variables and the output between test
+// and worker must therefore not change. The edits apply to this program only.
+func (v *Version) Tests(t testing.TB, edits ...Edit) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.build(t, filepath.Join("internal", "integration", filepath.Base(dir)), "test", "-c")
+	tests := filepath.Join("internal", "proof", "integration")
+	if _, err := os.Stat(filepath.Join(v.Source, tests)); err != nil {
+		tests = filepath.Join("internal", "integration") // where the oldest versions have them
+	}
+	how := []string{"test", "-c"}
+	if len(edits) > 0 {
+		how = append(how, "-overlay", v.overlay(t, edits))
+	}
+	return v.build(t, filepath.Join(tests, filepath.Base(dir)), how...)
 }
 
-// CreateStore sets up a store with the command of the previous version, as its documentation says.
+// overlay writes the edited files, and returns the path of a file for the go command's flag
+// -overlay.
+func (v *Version) overlay(t testing.TB, edits []Edit) string {
+	t.Helper()
+	var files struct{ Replace map[string]string }
+	files.Replace = map[string]string{}
+	for _, e := range edits {
+		source := filepath.Join(v.Source, filepath.FromSlash(e.File))
+		edited, again := files.Replace[source]
+		if !again {
+			edited = filepath.Join(t.TempDir(), filepath.Base(source))
+			files.Replace[source] = edited
+		}
+		from := source
+		if again {
+			from = edited
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), e.Old); n != 1 {
+			t.Fatalf("%s of the version before has the text %q %d times, not once", e.File, e.Old, n)
+		}
+		if err := os.WriteFile(edited, []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// CreateStore sets up a store with the command of the older version, as its documentation says.
 // more contains arguments of the command after the URL.
 func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	t.Helper()
@@ -117,7 +178,7 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	}
 }
 
-// build builds a package of the previous version. It uses the same flags as other builds, so that
+// build builds a package of the older version. It uses the same flags as other builds, so that
 // the build cache helps.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()

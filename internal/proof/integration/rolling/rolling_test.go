@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,18 +30,20 @@ const (
 	patience = 3 * time.Minute
 )
 
-// stores contains the stores that processes can share. url returns the URL of a place for the
-// command.
-var stores = []struct {
-	kind  string
-	place func(*testing.T) string
-	url   func(place string) []string
-}{
-	{servers.SQLiteStore, func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") },
+// storeKind is a store that processes can share.
+type storeKind struct {
+	kind, name string
+	place      func(*testing.T) string
+	url        func(place string) []string // arguments of the command for the store at a place
+}
+
+// stores contains the stores that most tests use.
+var stores = []storeKind{
+	{servers.SQLiteStore, "SQLite", func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") },
 		func(place string) []string { return []string{"sqlite:" + place} }},
-	{servers.PostgresStore, func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") },
+	{servers.PostgresStore, "Postgres", func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") },
 		func(place string) []string { return []string{place} }},
-	{servers.DynamoDBStore, func(t *testing.T) string { return servers.DynamoDBLocal(t).URL },
+	{servers.DynamoDBStore, "DynamoDB Local", func(t *testing.T) string { return servers.DynamoDBLocal(t).URL },
 		func(place string) []string { return []string{"dynamodb:weir", "--dynamodb-endpoint", place} }},
 }
 
@@ -55,7 +58,7 @@ func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
 			if *full {
 				d.records, d.perSecond = 1_000_000, 10_000
 			}
-			d.run(t, c.kind, place)
+			d.run(t, c.kind, c.name, place)
 		})
 	}
 }
@@ -78,7 +81,7 @@ func TestAnUpgradeAndTheWayBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			d.run(t, c.kind, place)
+			d.run(t, c.kind, c.name, place)
 		})
 	}
 }
@@ -92,9 +95,15 @@ type deployment struct {
 	programs           []string
 	first              func() // called before the first process is replaced; may be nil
 	records, perSecond int
+
+	// failing, if set, makes the handlers of some records fail. See [failures].
+	failing *failures
+	// replaced is called after a process was replaced, and once more at the end, when all records
+	// are handled and no process runs. It may be nil.
+	replaced func(srv *kinesistest.Server, n int)
 }
 
-func (d deployment) run(t *testing.T, kind, place string) {
+func (d deployment) run(t *testing.T, kind, name, place string) {
 	workers, records, perSecond := d.workers, d.records, d.perSecond
 	replacements := len(d.programs) - workers
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
@@ -104,7 +113,7 @@ func (d deployment) run(t *testing.T, kind, place string) {
 	hire := func() {
 		all = append(all, worker.Start(t, worker.Setup{
 			Kinesis: srv.URL(), Kind: kind, Place: place, App: "rolling", Stream: stream, Name: fmt.Sprintf("w%d", len(all)), Idle: 200 * time.Millisecond,
-			Program: d.programs[len(all)],
+			Program: d.programs[len(all)], Letters: d.failing.file(dir),
 		}, dir))
 	}
 	var handled []scenario.Handled
@@ -129,7 +138,7 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		}
 	}
 
-	put := &producer{put: map[string]int{}}
+	put := &producer{put: map[string]int{}, word: d.failing.word}
 	ctx, cancel := context.WithCancel(t.Context())
 	var putting sync.WaitGroup
 	putting.Go(func() { put.run(ctx, srv, records, perSecond) })
@@ -167,24 +176,34 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		hire()
 		until("work of "+all[len(all)-1].Name, seen(all[len(all)-1].Name))
 		replaced = append(replaced, time.Since(since))
+		if d.replaced != nil {
+			d.replaced(srv, i+1)
+		}
 	}
 	took, before := time.Since(began), put.done.Load()
 	put.hurry.Store(true)
-	until("every record", func() bool { return put.done.Load() == int64(records) && len(handled) >= records })
+	until("every record", func() bool {
+		return put.done.Load() == int64(records) && len(handled) >= records-d.failing.count()
+	})
 	for _, w := range all[replacements:] {
 		w.Stop(t)
 	}
 	look()
+	if d.replaced != nil {
+		d.replaced(srv, replacements+1)
+	}
+	letters := d.failing.read(t, dir)
+	handled = append(handled, letters...)
 
 	v, err := scenario.Judge(put.put, handled)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %s; %d records were put until the last of %d processes was replaced, after %v", kind, v, before, replacements, took.Round(time.Second))
-	if !v.Clean() || v.Duplicates > 0 || v.Put != records {
-		t.Errorf("%s: %q", v, v.Complaints)
+	t.Logf("%s: %s; %d records were put until the last of %d processes was replaced, after %v", name, v, before, replacements, took.Round(time.Second))
+	if !v.Clean() || v.Duplicates > 0 || v.Put != records || len(letters) != d.failing.count() {
+		t.Errorf("%s, %d of %d records dead-lettered: %q", v, len(letters), d.failing.count(), v.Complaints)
 	}
-	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
+	what := fmt.Sprintf("%s, %s, %d records: ", d.name, name, records)
 	// The wait of a record starts with its put. The producer shares the machine and may pause too.
 	// Records from before the first replacement waited for the start of the first workers, so they
 	// do not count.
@@ -195,9 +214,16 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		}
 	}
 	table.Count(what+"lost", []int{v.Lost}, 0)
+	if d.failing != nil {
+		table.Count("  dead-lettered", []int{len(letters)}, d.failing.count())
+	}
 	table.Count("  handled again", []int{v.Duplicates}, 0)
 	table.Count("  out of order", []int{v.Disorder}, 0)
-	table.Add("  longest wait of a record until it was handled, by shard", slices.Collect(maps.Values(longest)), 2*time.Second)
+	longestWait := 2 * time.Second
+	if d.failing != nil {
+		longestWait = -1 // a failing record delays the records behind it
+	}
+	table.Add("  longest wait of a record until it was handled, by shard", slices.Collect(maps.Values(longest)), longestWait)
 	table.Add("  time from SIGTERM to the process's end", stops, -1)
 	table.Add("  time from the start of a process to its first record", replaced, -1)
 }
@@ -209,6 +235,9 @@ type producer struct {
 	at    map[string][]int64 // Unix nanoseconds; complete after done is set
 	done  atomic.Int64
 	hurry atomic.Bool
+
+	// word returns what follows the number of the i-th record, or "". It may be nil.
+	word func(i int) string
 }
 
 func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, perSecond int) {
@@ -226,7 +255,11 @@ func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, pe
 			key := "key-" + strconv.Itoa(i%keys)
 			put[key]++
 			at[key] = append(at[key], time.Now().UnixNano())
-			srv.Put(stream, key, strconv.AppendInt(nil, int64(put[key]), 10))
+			data := strconv.Itoa(put[key])
+			if p.word != nil {
+				data = strings.TrimSpace(data + " " + p.word(i))
+			}
+			srv.Put(stream, key, []byte(data))
 			if i++; i == records {
 				p.put, p.at = put, at
 			}

@@ -39,8 +39,8 @@ type Setup struct {
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.Polling.IdleInterval]
 
-	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends
-	// the process if [Kills] follows its number.
+	// Letters is the path of a file for dead letters. It is "" if there is none. A record ends the
+	// process if [Kills] follows its number. It fails if [Rejected] or [FailsOnce] does.
 	Letters string `json:",omitempty"`
 	// Sink is the driver of the database at Place. sqlsink then also writes effects to that
 	// database, and the journal is empty. "" means no sink.
@@ -55,8 +55,12 @@ type Setup struct {
 	Program string `json:"-"`
 }
 
-// Kills follows the number of a record that ends the process of its handler.
-const Kills = "kills"
+// A word that follows the number of a record changes what the handler does with the record.
+const (
+	Kills     = "kills"     // it ends the process
+	Rejected  = "rejected"  // it dead-letters the record, and does not write it to the journal
+	FailsOnce = "failsonce" // it fails the first time in each process
+)
 
 const setupVariable = "WEIR_TEST_WORKER"
 
@@ -115,6 +119,7 @@ func (s Setup) work() error {
 		return s.apply(ctx, c)
 	}
 	var mu sync.Mutex
+	failed := map[string]bool{} // sequence numbers of records that have failed once
 	return c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -127,11 +132,29 @@ func (s Setup) work() error {
 				}
 				os.Exit(137)
 			}
+			if err := fail(r, rest, failed); err != nil {
+				if _, err := journal.WriteString(lines.String()); err != nil {
+					return err
+				}
+				return err
+			}
 			fmt.Fprintf(&lines, "%d %s %d %s %s\n", time.Now().UnixNano(), b.Shard, b.Epoch, r.PartitionKey, number)
 		}
 		_, err := journal.WriteString(lines.String())
 		return err
 	}))
+}
+
+// fail returns the error of a record that the handler must not handle now, or nil.
+func fail(r weir.Record, word string, failed map[string]bool) error {
+	switch {
+	case word == Rejected:
+		return weir.RejectAt(r, errors.New("the record is rejected"))
+	case word == FailsOnce && !failed[r.SequenceNumber]:
+		failed[r.SequenceNumber] = true
+		return weir.FailedAt(r, errors.New("the record fails once"))
+	}
+	return nil
 }
 
 // note writes a time to a file, unless the file exists already.

@@ -1,0 +1,33 @@
+package emfweir_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/emfweir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// The metrics observe the consumer through its options, so they are created first. Run of the
+// metrics then writes lines for CloudWatch.
+func ExampleNew() {
+	srv, err := kinesistest.Start(kinesistest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	options := weir.Options{Streams: []string{"orders"}, App: "billing"}
+	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	consumer, err := weir.New(srv.Client(), memstore.New(), options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics.Watch(consumer)
+	fmt.Println("watched")
+	// Output: watched
+}

@@ -1,0 +1,51 @@
+package lambda_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/lambda"
+)
+
+// The code of a Lambda function handles records outside of Lambda. Its answer names the records
+// that failed.
+func ExampleAppendEvent() {
+	records := []weir.Record{
+		{SequenceNumber: "17", PartitionKey: "customer-7", Data: []byte("two teas")},
+		{SequenceNumber: "18", PartitionKey: "customer-8", Data: []byte("a moon")},
+	}
+	event := lambda.AppendEvent(nil, lambda.Source{Region: "eu-west-1"}, records)
+	fmt.Println(len(event) > 0)
+
+	// The function handles the event and returns this answer.
+	answer := []byte(`{"batchItemFailures": [{"itemIdentifier": "18"}]}`)
+	first, err := lambda.FailedFrom(answer, []string{"17", "18"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("continue at %s\n", records[first].Data)
+	// Output:
+	// true
+	// continue at a moon
+}
+
+// A process with Lambda's runtime client connects to the address in AWS_LAMBDA_RUNTIME_API.
+func ExampleNewRuntime() {
+	r, err := lambda.NewRuntime("arn:aws:lambda:eu-west-1:111122223333:function:orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Println(r.Addr() != "") // the value of AWS_LAMBDA_RUNTIME_API
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err = r.Invoke(ctx, []byte(`{"Records": []}`), time.Now().Add(time.Second))
+	fmt.Println(err != nil) // no process has connected
+	// Output:
+	// true
+	// true
+}

@@ -1,0 +1,36 @@
+package promweir_test
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/promweir"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// The metrics observe the consumer through its options, so they are created first.
+func ExampleNew() {
+	srv, err := kinesistest.Start(kinesistest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	options := weir.Options{Streams: []string{"orders"}, App: "billing"}
+	metrics := promweir.New(&options, promweir.Config{ShardLabel: true})
+	consumer, err := weir.New(srv.Client(), memstore.New(), options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics.Watch(consumer)
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promweir.Handler(metrics))
+
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
+	fmt.Println(answer.Code)
+	// Output: 200
+}
