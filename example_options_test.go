@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -64,4 +65,31 @@ func ExampleFilter() {
 	options := weir.Options{Streams: []string{"orders"}, App: "billing", Filter: weir.Filter{By: large, NotJSON: weir.DropNotJSON}}
 	fmt.Println(options.Filter.By != nil)
 	// Output: true
+}
+
+// Records are pushed to a consumer that costs nothing while no worker runs.
+func ExampleFanOut() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("two teas"))
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+		Streams: []string{"orders"}, App: "billing", Logger: quiet,
+		FanOut: weir.FanOut{Mode: weir.FanOutTemporary},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.Run(ctx, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+		fmt.Printf("served: %s\n", r.Data)
+		stop()
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: served: two teas
 }

@@ -45,8 +45,8 @@ type Box interface {
 // Either another process has marked them, or they were put again.
 var ErrChanged = errors.New("weir: another process has changed the dead letter")
 
-// Filter selects dead letters. The zero Filter selects all of them. If several fields are set, all
-// of them must match.
+// Selection selects dead letters. The zero Selection selects all of them. If several fields are
+// set, all of them must match.
 type Selection struct {
 	IDs          []string // IDs of dead letters or of their records; nil selects all
 	App          string   // the application that wrote the dead letter
@@ -59,7 +59,7 @@ type Selection struct {
 	States       []State   // one of these; nil selects every state
 }
 
-// Matches reports whether the filter selects a dead letter.
+// Matches reports whether f selects a dead letter. It is safe for concurrent use.
 func (f *Selection) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),

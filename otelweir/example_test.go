@@ -37,7 +37,7 @@ func (example) Fatal(args ...any)                 { log.Fatal(args...) }
 // run runs a worker with telemetry.
 func run(ctx context.Context, client *kinesis.Client, store lease.Store, telemetry otelweir.Options, h weir.Handler) error {
 	options := weir.Options{Streams: []string{"orders"}, App: "billing", Logger: slog.New(slog.DiscardHandler)}
-	t, err := otelweir.New(&options, telemetry) // adds to options.Events
+	t, err := otelweir.New(&options, telemetry) // adds to options.OnEvent
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Visits are counted for each minute of their own time. Late visits are ignored.
-func ExampleHandlers() {
+func ExamplePullHandler() {
 	handlers, err := window.PullHandler(window.Config[int]{
 		Size:  time.Minute,
 		Time:  func(r weir.Record) (time.Time, error) { return time.Parse(time.RFC3339, string(r.Data)) },

@@ -159,8 +159,8 @@ func (s *Sampler) Throttle(key lease.Key, wait time.Duration) {
 	s.note(key, func(n *noted) { n.throttled += wait })
 }
 
-// Ended records that a term has ended, and its last position. The heartbeat loop no longer looks at its
-// shard.
+// Ended records that a term has ended, and its last position. The heartbeat loop no longer looks at
+// its shard.
 func (s *Sampler) Ended(key lease.Key, at shard.Position, why event.EndReason) {
 	s.note(key, func(n *noted) { n.marks, n.at = n.marks|marksOf(why), at })
 }

@@ -179,6 +179,9 @@ func (l listOfOldNames) in(tree fs.FS) (found []string, err error) {
 				line = "root:" + line
 			}
 			for _, o := range here {
+				if strings.HasPrefix(o.name, "Options.") && strings.HasPrefix(name, "producer/") {
+					continue // it has its own Options
+				}
 				if o.use.MatchString(line) {
 					found = append(found, fmt.Sprintf("%s:%d: %s is now %s", name, number, o.name, o.now))
 				}

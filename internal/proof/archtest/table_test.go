@@ -61,7 +61,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "deadletter/sqsletters", why: "dead letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{".", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "dead letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
-	{pkg: "event", why: "what a consumer reports to Options.OnEvent, as values", ours: []string{"deadletter", "shard"}},
+	{pkg: "event", why: "what a consumer reports to Options.OnEvent, as values", ours: []string{"deadletter", "health", "shard"}},
 	{pkg: "internal/emit", why: "passes the events of a run to Options.OnEvent, and says which of them are changes of state", ours: []string{"event", "internal/notify"}},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
