@@ -45,7 +45,7 @@ var (
 	ErrStreamNotFound = run.ErrStreamNotFound
 	// ErrNoConsumer means that a fan-out consumer is not registered, with [FanOutExisting] or
 	// [FanOut].ARNs. The error of a [Reader] wraps it. A [Consumer] polls while the consumer is
-	// missing, and [ReadingChanged].Err wraps it.
+	// missing, and [event.FanOutChanged].Err wraps it.
 	ErrNoConsumer = fanout.ErrNoConsumer
 )
 

@@ -35,7 +35,7 @@ type Observation struct {
 	Err       string
 	Complains bool
 	// Held is why the checkpoint does not move although records are handled, as given to
-	// weir.Shard.Hold, such as "by an open window". Otherwise it is "".
+	// weir.Puller.Hold, such as "by an open window". Otherwise it is "".
 	Held string
 	// Retention is the retention of the stream, or 0 if unknown.
 	Retention time.Duration

@@ -108,7 +108,7 @@ const (
 	NoReader
 
 	// CheckpointHeld means that the checkpoint is kept in place on purpose although records are
-	// handled; see weir.Shard.Hold.
+	// handled; see weir.Puller.Hold.
 	CheckpointHeld
 	// DeadLettered means that the worker recently dead-lettered or skipped records of the shard,
 	// which is healthy otherwise.

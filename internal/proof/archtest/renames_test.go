@@ -107,7 +107,7 @@ func oldNames(tree fs.FS) (listOfOldNames, error) {
 	used := map[string]bool{}
 	for line := range strings.Lines(table) {
 		row := renameRow.FindStringSubmatch(strings.TrimSpace(line))
-		if row == nil || strings.ContainsAny(row[1], "( ") {
+		if row == nil || strings.ContainsAny(row[1], "({ ") {
 			continue
 		}
 		rows = append(rows, row[1:])
