@@ -355,7 +355,7 @@ func TestResetIsRefused(t *testing.T) {
 		"it cannot be saved":           {func(d *desk, _ *kinesistest.Server, _ url.Values) { d.unsaving = errors.New("disk <full>") }, http.StatusInternalServerError, "could not be saved: disk <full>"},
 		"a sequence number":            {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "4959") }, http.StatusBadRequest, "weir group reset"},
 		"no place":                     {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "soon") }, http.StatusBadRequest, "is not a valid start"},
-		"the future":                   {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "2200-01-01T00:00:00Z") }, http.StatusConflict, "lies in the future"},
+		"the future":                   {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "2200-01-01T00:00:00Z") }, http.StatusConflict, "is in the future"},
 		"a stream of others":           {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("stream", "others") }, http.StatusNotFound, "no leases of a stream others"},
 		"a shard of no stream":         {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("shard", "shardId-000000000000") }, http.StatusBadRequest, "choose the stream"},
 		"a shard that is not there":    {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("shard", "x"); f.Set("stream", "orders") }, http.StatusConflict, "has no shard x"},

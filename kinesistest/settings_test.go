@@ -225,7 +225,7 @@ func TestAccountSettingsAndWarmThroughput(t *testing.T) {
 		wantCode(t, warm(), "ValidationException")
 		got := []status{get(), set("ENABLED"), get(), set("DISABLED"), get()}
 		if err := warm(); err == nil {
-			t.Error("warm after the commitment was dead-lettered")
+			t.Error("warm after the commitment was given up")
 		}
 		got = append(got, set("ENABLED"))
 		if err := warm(); err != nil {

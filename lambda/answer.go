@@ -83,7 +83,7 @@ func misspelled(members map[string]json.RawMessage) string {
 	return ""
 }
 
-// failuresName is batchItemFailures as dead letters returns it.
+// failuresName is batchItemFailures as letters returns it.
 const failuresName = "batchitemfailures"
 
 // letters returns a name in lower case, without anything but letters.
@@ -96,7 +96,7 @@ func letters(name string) string {
 	}, name)
 }
 
-// distance returns how many dead letters must be changed, added or removed to get from a to b.
+// distance returns how many letters must be changed, added or removed to get from a to b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -42,7 +42,7 @@ func TestAnswersMeanWhatTheyMeanToLambda(t *testing.T) {
 		{"an ID that is not in the batch", `{"batchItemFailures":[{"itemIdentifier":"13"}]}`, failed},
 		{"one of several is not in the batch", `{"batchItemFailures":[{"itemIdentifier":"11"},{"itemIdentifier":"13"}]}`, failed},
 		{"another name", `{"batchItemFailures":[{"itemId":"11"}]}`, failed},
-		{"a name in other dead letters", `{"batchItemFailures":[{"ItemIdentifier":"11"}]}`, failed},
+		{"a name in other letters", `{"batchItemFailures":[{"ItemIdentifier":"11"}]}`, failed},
 		{"an item that is null", `{"batchItemFailures":[null]}`, failed},
 		{"no list", `{"batchItemFailures":{"itemIdentifier":"11"}}`, failed},
 		// Lambda's behaviour for these answers is not known.

@@ -25,7 +25,8 @@ type Handler struct {
 	// record arrived at the service, measured with the clock of this machine. A record without a
 	// known arrival time has no age. Records can also be too old after an outage or after a reset
 	// to an earlier time. [weir.FailurePolicy].MaxAge does not dead-letter such records, but this
-	// MaxAge does. It requires [weir.FailurePolicy].To. The default is 0, which means no limit.
+	// MaxAge does. It requires [weir.FailurePolicy].Destination. The default is 0, which means no
+	// limit.
 	MaxAge time.Duration
 	// Retries is called when [Handler.Windows] repeats a failed call after a backoff. The consumer
 	// itself reports all other failures. Optional.

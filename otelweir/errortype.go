@@ -46,8 +46,8 @@ func typeOf(err error) string {
 	return "_OTHER"
 }
 
-// isCode reports whether s looks like the error code of a service: a dead letter, followed by dead
-// letters, digits, dots and underscores.
+// isCode reports whether s looks like the error code of a service: a letter, followed by letters,
+// digits, dots and underscores.
 func isCode(s string) bool {
 	if s == "" || len(s) > mostErrorCode {
 		return false

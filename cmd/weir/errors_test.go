@@ -105,7 +105,7 @@ func TestErrors(t *testing.T) {
 		"a host with a port":             {"local --host kinesis:4567", 2, `--host "kinesis:4567"`},
 		"a stream of no sense":           {"local --stream a:b", 2, `--stream "a:b"`},
 		"a certificate for none":         {"local --ca-file x", 2, "--ca-file applies only to --tls: add it"},
-		"a victim of no sense":           {"demo --kill all", 2, "say leader or other"},
+		"a victim of no sense":           {"demo --kill all", 2, "want leader or other"},
 		"too many flights":               {"demo --flights 20001", 2, "--flights 20001"},
 		"a worker by hand":               {demo.WorkerName + " x", 2, "started by the demo only"},
 

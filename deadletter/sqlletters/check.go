@@ -11,7 +11,7 @@ import (
 
 // ErrNoTable is returned by [Box.Readable] and [Box.Writable] if the table does not exist, or if
 // this user cannot see it. [Box.Migrate] creates the table.
-var ErrNoTable = errors.New("sqlletters: there is no table for letters")
+var ErrNoTable = errors.New("sqlletters: there is no table for dead letters")
 
 // Readable returns an error if dead letters cannot be read. Call it early to find such problems.
 func (b *Box) Readable(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
 	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
 		if d < 0 {
-			return w, nil, fmt.Errorf("%s lies in the future", s)
+			return w, nil, fmt.Errorf("%s is in the future", s)
 		}
 		return w, &d, nil
 	}

@@ -235,7 +235,7 @@ func TestFanOutIsTakenOver(t *testing.T) {
 // A new owner's subscription is refused for a while if the old subscription may still exist. That
 // is not reported as a failure.
 func TestFanOutChangesHands(t *testing.T) {
-	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the dead letter": {HoldSubscriptions: true}} {
+	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the letter": {HoldSubscriptions: true}} {
 		t.Run(name, func(t *testing.T) {
 			fanOut(t, cfg, func(t *testing.T, p *fanned) {
 				p.send()

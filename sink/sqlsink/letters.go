@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters returns a destination for [weir.FailurePolicy].To. It stores dead letters in the
+// Letters returns a destination for [weir.FailurePolicy].Destination. It stores dead letters in the
 // destination to, and then moves the position past their records. Without it, the next owner of a
 // shard handles a dead-lettered record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {

@@ -194,7 +194,7 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	if s.stale(orderKey{app, r.Session}) {
 		c.remove(attrNews).remove(attrNewsAfter)
 	}
-	it, ok, err := s.update(ctx, "beat of session "+r.Session, c, types.ReturnValueAllNew)
+	it, ok, err := s.update(ctx, "heartbeat of session "+r.Session, c, types.ReturnValueAllNew)
 	if err != nil {
 		return workerRow{}, err
 	}

@@ -179,7 +179,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.server.store("mine")
 			calls := map[string]func() error{
-				"Beat": func() error {
+				"Heartbeat": func() error {
 					_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},

@@ -35,7 +35,7 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 // contains the old count, and fails. An eventually consistent read costs half, but it would be a
 // second request. The total would be lower only with about 60 sessions or more.
 func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionHeartbeat, error) {
-	items, err := s.query(ctx, "read the beats", app, groupPrefix, "")
+	items, err := s.query(ctx, "read the heartbeats", app, groupPrefix, "")
 	if err != nil {
 		return lease.Leader{}, nil, err
 	}

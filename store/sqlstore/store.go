@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Dialect is the kind of the database. It is required.
 	Dialect Dialect
-	// Prefix is the beginning of the tables' names, by default "weir_". It is a dead letter or
+	// Prefix is the beginning of the tables' names, by default "weir_". It is a letter or an
 	// underscore, followed by letters, digits and underscores, with at most 30 characters. All
 	// processes of an application must use the same prefix.
 	Prefix string

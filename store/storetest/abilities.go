@@ -20,7 +20,7 @@ var abilityCases = []testCase{
 		}
 		equal(e, "of another client", e.other.Abilities(), want)
 		e.start("a")
-		equal(e, "after a beat", e.store.Abilities(), want)
+		equal(e, "after a heartbeat", e.store.Abilities(), want)
 		var asking sync.WaitGroup
 		for range 8 {
 			asking.Go(func() {
@@ -58,8 +58,8 @@ func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 		}
 	}
 	orders, err := w.Heartbeat(ctx, "app", report)
-	same("the report of Beat, as the store gets it", err, s.report, report)
-	same("the orders of Beat", err, orders, s.orders)
+	same("the report of Heartbeat, as the store gets it", err, s.report, report)
+	same("the orders of Heartbeat", err, orders, s.orders)
 	view, err := w.View(ctx, "app", "revision")
 	same("the view", err, view, s.view)
 	same("since, as the store gets it", err, s.since, "revision")

@@ -101,7 +101,7 @@ var adminCases = []testCase{
 				"a huge load":            {Session: "a", Progress: []lease.Progress{{Key: k("1"), Epoch: 2, Load: lease.MaxLoad + 1}}},
 			} {
 				if _, err := e.store.Heartbeat(e.ctx, e.app, r); err == nil {
-					e.Errorf("Beat with %s reports no error", name)
+					e.Errorf("Heartbeat with %s reports no error", name)
 				}
 				if err := e.store.Leave(e.ctx, e.app, r); err == nil {
 					e.Errorf("Leave with %s reports no error", name)
@@ -125,7 +125,7 @@ var adminCases = []testCase{
 		for _, app := range []string{"", long, "a\xff", "a\x00"} {
 			e := e.in(app)
 			if _, err := e.store.Heartbeat(e.ctx, app, lease.Report{Session: "a", First: true}); err == nil {
-				e.Errorf("application %.10q: Beat reports no error", app)
+				e.Errorf("application %.10q: Heartbeat reports no error", app)
 			}
 			if _, err := e.store.View(e.ctx, app, ""); err == nil {
 				e.Errorf("application %.10q: View reports no error", app)

@@ -25,7 +25,7 @@ func Bench(b *testing.B, h Harness) {
 	n := uint64(0) // checkpoints increase over all runs, so that each causes a write
 
 	for _, leases := range []int{0, 1, 50} {
-		b.Run(fmt.Sprintf("Beat/progress=%d", leases), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Heartbeat/progress=%d", leases), func(b *testing.B) {
 			progress := make([]lease.Progress, leases)
 			for b.Loop() {
 				n++

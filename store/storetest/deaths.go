@@ -102,7 +102,7 @@ var deathCases = []testCase{
 			e.unchanged(func() {
 				p := lease.Progress{Key: k("1"), Epoch: 2, Deaths: bad}
 				if _, err := e.store.Heartbeat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{p}}); err == nil {
-					e.Errorf("a beat with %.20q", bad)
+					e.Errorf("a heartbeat with %.20q", bad)
 				}
 				a := assign("1", 2, "a")
 				a.Deaths = bad

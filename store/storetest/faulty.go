@@ -47,8 +47,8 @@ var (
 )
 
 // Faulty wraps a store. Before each call it calls next, which returns the call's fault. op is
-// "Beat", "View", "Apply", "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The last
-// four fail if the store is not a [lease.Admin] or [lease.Historian]. next must be safe for
+// "Heartbeat", "View", "Apply", "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The
+// last four fail if the store is not a [lease.Admin] or [lease.Historian]. next must be safe for
 // concurrent use. Delays use package time, so they work with the clock of a synctest bubble.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
@@ -117,7 +117,7 @@ func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 func (s *FaultyStore) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	// A late call may be executed after the caller has changed its slices.
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)
-	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Heartbeat(ctx, app, r) })
+	return call(ctx, s, "Heartbeat", func(ctx context.Context) (lease.Orders, error) { return s.store.Heartbeat(ctx, app, r) })
 }
 
 // View implements [lease.Store].

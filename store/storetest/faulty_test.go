@@ -109,7 +109,7 @@ func TestWrappersThatKeepSomethingBackAreFound(t *testing.T) {
 		want string // "" if no failure is expected
 	}{
 		"it embeds the store":          {func(s lease.Store) lease.Store { return struct{ lease.Store }{s} }, ""},
-		"it rebuilds reports":          {func(s lease.Store) lease.Store { return rebuilt{s} }, "the report of Beat"},
+		"it rebuilds reports":          {func(s lease.Store) lease.Store { return rebuilt{s} }, "the report of Heartbeat"},
 		"it does not forward the bits": {func(s lease.Store) lease.Store { return modest{s} }, "the abilities are none"},
 	} {
 		found := &complaints{TB: t}

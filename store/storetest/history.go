@@ -221,7 +221,7 @@ func (h *history) call() historyCall {
 		_, there := h.worker(session)
 		r := h.report(session)
 		r.First = !there && h.chance(70) || h.chance(5)
-		return historyCall{fmt.Sprintf("Beat(%+v)", r), func(ctx context.Context, s lease.Store) (string, error) {
+		return historyCall{fmt.Sprintf("Heartbeat(%+v)", r), func(ctx context.Context, s lease.Store) (string, error) {
 			o, err := s.Heartbeat(ctx, h.app, r)
 			return h.orders(o), err
 		}}

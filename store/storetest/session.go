@@ -147,7 +147,7 @@ var sessionCases = []testCase{
 			}
 		})
 		is, _ := e.worker("a")
-		equal(e, "beat count", is.Heartbeats, was.Heartbeats)
+		equal(e, "heartbeat count", is.Heartbeats, was.Heartbeats)
 	}},
 	{"a forgotten session may begin again without leases", func(e *env) {
 		e.start("a")
@@ -162,7 +162,7 @@ var sessionCases = []testCase{
 		e.unchanged(func() {
 			r := lease.Report{First: true, Progress: []lease.Progress{{Key: k("1"), Epoch: 1, Position: seq(1), Release: true}}}
 			if o, err := e.store.Heartbeat(e.ctx, e.app, r); err == nil {
-				e.Errorf("Beat without a session = %+v", o)
+				e.Errorf("Heartbeat without a session = %+v", o)
 			}
 			if err := e.store.Leave(e.ctx, e.app, r); err == nil {
 				e.Error("Leave without a session reports no error")
@@ -186,11 +186,11 @@ var sessionCases = []testCase{
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
 		calls := map[string]func() error{
-			"Beat":  func() error { _, err := e.store.Heartbeat(ctx, e.app, lease.Report{Session: "a"}); return err },
-			"View":  func() error { _, err := e.store.View(ctx, e.app, ""); return err },
-			"Apply": func() error { _, err := e.store.Apply(ctx, e.app, []lease.Action{create("1")}); return err },
-			"Lead":  func() error { _, err := e.store.Lead(ctx, e.app, "a", 0); return err },
-			"Leave": func() error { return e.store.Leave(ctx, e.app, lease.Report{Session: "a"}) },
+			"Heartbeat": func() error { _, err := e.store.Heartbeat(ctx, e.app, lease.Report{Session: "a"}); return err },
+			"View":      func() error { _, err := e.store.View(ctx, e.app, ""); return err },
+			"Apply":     func() error { _, err := e.store.Apply(ctx, e.app, []lease.Action{create("1")}); return err },
+			"Lead":      func() error { _, err := e.store.Lead(ctx, e.app, "a", 0); return err },
+			"Leave":     func() error { return e.store.Leave(ctx, e.app, lease.Report{Session: "a"}) },
 		}
 		for name, call := range calls {
 			if err := call(); !errors.Is(err, context.Canceled) || errors.Is(err, lease.ErrSetup) || errors.Is(err, lease.ErrSessionOver) {

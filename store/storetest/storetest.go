@@ -135,10 +135,10 @@ func (e *env) report(r lease.Report) lease.Orders {
 	e.Helper()
 	o, err := e.store.Heartbeat(e.ctx, e.app, r)
 	if err != nil {
-		e.Fatalf("Beat(%s): %v", r.Session, err)
+		e.Fatalf("Heartbeat(%s): %v", r.Session, err)
 	}
 	if !slices.IsSortedFunc(o.Held, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }) {
-		e.Errorf("Beat(%s): orders are not sorted by key: %v", r.Session, o.Held)
+		e.Errorf("Heartbeat(%s): orders are not sorted by key: %v", r.Session, o.Held)
 	}
 	return o
 }
@@ -148,7 +148,7 @@ func (e *env) over(r lease.Report) {
 	e.Helper()
 	o, err := e.store.Heartbeat(e.ctx, e.app, r)
 	if !errors.Is(err, lease.ErrSessionOver) {
-		e.Fatalf("Beat(%s) = %v, %v, want ErrSessionOver", r.Session, o, err)
+		e.Fatalf("Heartbeat(%s) = %v, %v, want ErrSessionOver", r.Session, o, err)
 	}
 }
 

@@ -43,7 +43,7 @@ var mutants = []struct {
 	{"views that save the leases cache the paused streams", "wish/streams_are_paused_until_an_operator_resumes_them", func(m *mutant) lease.Store { return keptPauses{m} }},
 	{"stalls count as releases", "wish/a_lease_that_stalled_shuns_the_session_until_it_is_owned_again",
 		func(m *mutant) lease.Store { return mutedStalls{m} }},
-	{"heartbeat counts of others are those of the previous heartbeat", "watch/a_beat_that_asks_sees_earlier_beats,_also_through_another_client",
+	{"heartbeat counts of others are those of the previous heartbeat", "watch/a_heartbeat_that_asks_sees_earlier_heartbeats,_also_through_another_client",
 		func(m *mutant) lease.Store { return staleOthers{m} }},
 	{"a session resigns any term at which it leads", "resign/a_resignation_that_comes_twice,_or_late,_deposes_nobody",
 		func(m *mutant) lease.Store { return anyTerm{m} }},

@@ -39,7 +39,7 @@ type options struct {
 	health   string
 	metrics  metricsFlags
 	settings weir.Options // options of package weir whose flags have the same names
-	giveUp   giveUpFlags
+	failures failureFlags
 	filter   records.FilterFlags
 	to       toFlags
 	// execCredentials means that the command receives the worker's AWS credentials.
@@ -98,7 +98,7 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 	if o.lambda.used() {
 		o.lambda.complete(&o.settings, cmd.Flags().Changed)
 	}
-	return url, from, o.applyGiveUp(cmd.Flags().Changed)
+	return url, from, o.applyFailurePolicy(cmd.Flags().Changed)
 }
 
 // printer is a handler that writes records to standard output.

@@ -51,7 +51,7 @@ func TestLettersInLambdasForm(t *testing.T) {
 		!strings.HasSuffix(m.KinesisBatchInfo.StreamARN, ":000000000000:stream/s") || m.KinesisBatchInfo.BatchSize != 1 || !strings.Contains(m.Payload, `"data":"YmFk"`) {
 		t.Errorf("%s", text)
 	}
-	if got := clitest.MustRun(t, "", "dead", "list", "--dead=s3://bucket/dead"); !strings.HasPrefix(got, "No letters") {
+	if got := clitest.MustRun(t, "", "dead", "list", "--dead=s3://bucket/dead"); !strings.HasPrefix(got, "No dead letters") {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,6 +2,7 @@ package consume
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func optionFields() map[string]reflect.StructField {
 	list = func(path string, of reflect.Type) {
 		for i := range of.NumField() {
 			f := of.Field(i)
-			group := f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() && f.Name != "Events"
+			group := f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath()
 			switch {
 			case !f.IsExported():
 			case group:
@@ -38,7 +39,7 @@ func optionFields() map[string]reflect.StructField {
 // reach the option. An error about the option names this flag.
 func TestEveryOptionIsAFlag(t *testing.T) {
 	none := map[string]string{
-		"DiscoverStreams": "--stream may be repeated", "Events": "the command logs them",
+		"DiscoverStreams": "--stream may be repeated", "OnEvent": "the command logs the events",
 		"Logger": "--log", "ReuseBuffers": "the command sets it where its handlers copy",
 		"Concurrency.MaxCalls":   "its default follows from --parallel",
 		"Concurrency.MaxRecords": "its default is enough", "Concurrency.MaxBytes": "its default is enough",
@@ -47,7 +48,8 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 	values := map[string]string{
 		"Batching.MaxRecords": "77", "Batching.MaxBytes": "7MiB", "MaxMemory": "17MiB",
 		"MaxLeases": "77", "Weight": "7.5", "Polling.Share": "0.5", "Aggregates": "keep-packed",
-		"Expired": "latest", "Wire": "sdk", "RemoveFanOut": "true", "NoHistory": "true",
+		"Expired": "latest", "Transport": "sdk", "FanOut.Mode": "register", "FanOut.Name": "n",
+		"FanOut.ARNs": "arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1", "NoHistory": "true",
 		"Concurrency.Keys": "64", "OnFailure.MaxAttempts": "7",
 		"OnFailure.Bisect": "true", "OnFailure.MaxPerMinute": "7", "OnFailure.SuspectAfter": "7",
 	}
@@ -79,7 +81,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 		if err := cmd.Flags().Set(flag, value); err != nil {
 			t.Errorf("--%s %s: %v", flag, value, err)
 		}
-		v := reflect.ValueOf(set.settings)
+		v := reflect.ValueOf(set.options(slog.DiscardHandler, weir.Oldest))
 		for name := range strings.SplitSeq(option, ".") {
 			v = v.FieldByName(name)
 		}

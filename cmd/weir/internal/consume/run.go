@@ -75,10 +75,10 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 		return cli.Usage(explain.InFlags(err))
 	}
 	form := func() (deadletter.Lambda, error) { return o.lambdasForm(client.Options().Region) }
-	if err := o.giveUp.open(ctx, t, &o.aws, o.streams, form); err != nil {
+	if err := o.failures.open(ctx, t, &o.aws, o.streams, form); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
+	defer func() { err = errors.Join(err, o.failures.letters.Close()) }()
 	to, err := o.destination(ctx, t, client.Options().Region)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"processes"}
 		start = rule{l.invoke == "", "--lambda-processes and --pass-env apply only to " +
 			"--lambda; --invoke starts no processes"}
-		dead = rule{o.giveUp.dead != "", "FLAG needs a destination for dead letters: add " +
+		dead = rule{o.failures.dead != "", "FLAG needs a destination for dead letters: add " +
 			"--dead, such as --dead file:PATH"}
 		whole   = rule{l.window == 0, noWindow}
 		halves  = rule{l.window == 0 || !g.Bisect, noWindow}
@@ -285,7 +285,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "dead",
 			to: func(cmd *cobra.Command) {
-				deadletters.Register(cmd, &o.giveUp.dead, "destination of dead letters")
+				deadletters.Register(cmd, &o.failures.dead, "destination of dead letters")
 			},
 			rules: []rule{whole},
 		},
@@ -320,7 +320,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{
 			name: "dead-format",
 			to: cli.OneOf(
-				&o.giveUp.asLambda,
+				&o.failures.asLambda,
 				cli.Word("weir", false, "readable by \"weir dead\""),
 				cli.Word("lambda", true, "readable by programs that expect Lambda's format"),
 			),
@@ -420,7 +420,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "heartbeat-interval", to: &s.Timing.HeartbeatInterval,
-			text: "how often this worker says that it lives and saves its progress, 100ms to 1m " +
+			text: "how often this worker sends a heartbeat and saves its progress, 100ms to 1m " +
 				"(default 1s)",
 		},
 		{

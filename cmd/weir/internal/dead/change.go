@@ -129,11 +129,12 @@ func dropCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop --dead PLACE (ID ... | FILTER | --all)",
 		Short: "Drop dead letters that are no longer needed",
-		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay where
-they are, with their payload.
+		Long: `Marks dead letters as dropped: no command handles them again, and "weir dead
+list" shows them only with --state dropped. They stay where they are, with their
+payload.
 
-It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
-chooses one.`,
+The command lists the chosen dead letters and asks for confirmation. If they
+belong to several applications, --app has to choose one.`,
 		Example: `  weir dead drop --dead file:dead.ndjson --error "unknown currency" --dry-run
   weir dead drop --dead file:dead.ndjson --all --yes`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -265,7 +266,7 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 		if err != nil {
 			return deadletter.Outcome{}, err
 		}
-		shown := cli.NewBar(t, "handling letters", len(items))
+		shown := cli.NewBar(t, "handling dead letters", len(items))
 		defer shown.Done()
 		o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
 			defer shown.Advance(1)
@@ -305,7 +306,7 @@ var errTold = errors.New("it failed")
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {
-		t.Note("letter %s: %s", i.ID, explain.Error(err))
+		t.Note("dead letter %s: %s", i.ID, explain.Error(err))
 	}
 	return err
 }

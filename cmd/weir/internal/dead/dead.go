@@ -30,7 +30,7 @@ func Command(t cli.Terminal) *cobra.Command {
 		SuggestFor: []string{"deadletter", "deadletters", "dead-letter", "dead-letters", "letters", "dlq"},
 		Short:      "List dead letters and handle them again",
 		Long: `Lists and handles dead letters: records that an application could not handle and
-has put aside, with "weir consume --dead" or with GiveUp of the Go package. A
+has put aside, with "weir consume --dead" or with OnFailure of the Go package. A
 dead letter contains the whole record and the reason.
 
 A dead letter is kept until its record has been handled again (done) or a person
@@ -102,7 +102,7 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 		return deadletters.Letters{}, err
 	}
 	if place.Kind == deadletters.Queue {
-		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and stores no states: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
+		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and stores no states: use \"weir dead peek\" to look at dead letters in %s, and \"weir dead retry\" to take them out", place)
 	}
 	if place.Kind == deadletters.Stream {
 		if len(l.states) > 0 {
@@ -298,11 +298,11 @@ error, and the exit code is then 1.`,
 // contain personal data.
 func lettersText(items []deadletter.Item) string {
 	if len(items) == 0 {
-		return "No letters.\n"
+		return "No dead letters.\n"
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "GIVEN UP\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	fmt.Fprintln(w, "DEAD-LETTERED\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, i := range items {
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
 	}

@@ -126,7 +126,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	dead, ids := letters(t, 30)
 	code, out, said := clitest.Answered(t, "no\n", "dead", "drop", dead, "--all")
-	if code != cli.ExitFailed || out != "" || !strings.Contains(said, "… and 10 more") || !strings.Contains(said, "This will drop 30 letters. Type drop") || !strings.Contains(said, "nothing was changed") {
+	if code != cli.ExitFailed || out != "" || !strings.Contains(said, "… and 10 more") || !strings.Contains(said, "This will drop 30 dead letters. Type drop") || !strings.Contains(said, "nothing was changed") {
 		t.Errorf("%d %q %q", code, out, said)
 	}
 	if got := clitest.MustRun(t, "", "dead", "drop", dead, "--all", "--dry-run"); strings.Count(got, "\n") != 31 {
@@ -240,7 +240,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--max-attempts=3")},
 		{cli.ExitUsage, "it names no database", []string{"dead", "list", "--dead=postgres://h"}},
 		{cli.ExitUsage, "redis is not a place for dead letters", []string{"dead", "list", "--dead=redis://h"}},
-		{cli.ExitUsage, "weir_schema is not for dead letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
+		{cli.ExitUsage, "weir_schema does not apply to dead letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
 		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
 			[]string{"dead", "list", "--dead=postgres://127.0.0.1:1/d"}},
 		{cli.ExitFailed, "nothing answers at 127.0.0.1:1, where the dead letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--max-attempts=3")},
@@ -253,7 +253,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "--reason \"bad\": use rejected", []string{"dead", "list", dead, "--reason=bad"}},
 		{cli.ExitUsage, "--since \"soon\" is not a time", []string{"dead", "list", dead, "--since=soon"}},
 		{cli.ExitUsage, "give its ID", []string{"dead", "show", dead}},
-		{cli.ExitFailed, `there is no letter "x"`, []string{"dead", "show", dead, "x"}},
+		{cli.ExitFailed, `there is no dead letter "x"`, []string{"dead", "show", dead, "x"}},
 		{cli.ExitUsage, "needs a selection of dead letters", []string{"dead", "drop", dead, "--yes"}},
 		{cli.ExitUsage, "--all selects all dead letters", []string{"dead", "drop", dead, "--yes", "--all", "--shard=1"}},
 		{cli.ExitUsage, "add --yes if you are sure", []string{"dead", "drop", dead, "--all"}},
@@ -309,7 +309,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	}
 	for _, args := range [][]string{{"retry", "--all", "--yes", "--exec=cat"}, {"drop", "--stream=s", "--yes"}, {"show", record}} {
 		_, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"dead", args[0], dead}, args[1:]...)...)
-		if !strings.Contains(said, `has letters of 2 applications: choose one with --app ("one", "two")`) {
+		if !strings.Contains(said, `has dead letters of 2 applications: choose one with --app ("one", "two")`) {
 			t.Errorf("%q: %s", args, said)
 		}
 	}
@@ -322,15 +322,15 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	// A dead letter of one application cannot be changed under the name of another.
 	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
 		_, said := clitest.MustExit(t, cli.ExitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
-		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {
+		if !strings.Contains(said, `dead letter "one/`+record+`" is not of application two`) {
 			t.Errorf("%q: %s", args, said)
 		}
 	}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "show", dead, "--app=three", record); !strings.Contains(said, `there is no letter "`+record+`" of application three`) {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "show", dead, "--app=three", record); !strings.Contains(said, `there is no dead letter "`+record+`" of application three`) {
 		t.Errorf("%s", said)
 	}
 	c := clitest.Start(t, "", "dead", "list", dead, "--app=three")
-	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), `has no letter of application three, only of "one", "two"`) {
+	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), `has no dead letter of application three, only of "one", "two"`) {
 		t.Errorf("exit code %d: %s", code, c.Err)
 	}
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 dead letter failed\n") {

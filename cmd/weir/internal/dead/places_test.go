@@ -146,7 +146,7 @@ func TestLettersInAStream(t *testing.T) {
 		args []string
 	}{
 		{cli.ExitUsage, "dead letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
-		{cli.ExitUsage, "--state is not for kinesis:dead", as("list", "--state=done")},
+		{cli.ExitUsage, "--state does not apply to kinesis:dead", as("list", "--state=done")},
 		{cli.ExitUsage, "names no stream: write it like kinesis:", []string{"dead", "list", "--dead=kinesis:"}},
 		{cli.ExitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
 		{cli.ExitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
@@ -171,10 +171,10 @@ func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 	}{
 		{cli.ExitUsage, "names no queue: write its URL behind the colon", []string{"dead", "peek", "--dead=sqs:dead"}},
 		{cli.ExitUsage, "names no queue", append(consume, "--dead=sqs:")},
-		{cli.ExitUsage, `use "weir dead peek" to look at letters`, []string{"dead", "list", place}},
+		{cli.ExitUsage, `use "weir dead peek" to look at dead letters`, []string{"dead", "list", place}},
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "show", place, "x"}},
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "drop", place, "--all", "--yes"}},
-		{cli.ExitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
+		{cli.ExitUsage, "--dry-run does not apply to a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
 		{cli.ExitUsage, "--state does not apply to a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
 		{cli.ExitUsage, "needs a selection of dead letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
 		{cli.ExitUsage, `file:x is not a queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},

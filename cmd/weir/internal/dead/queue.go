@@ -22,7 +22,7 @@ import (
 func (l *Flags) openQueue(ctx context.Context, t cli.Terminal) (letters deadletters.Letters, about sqsletters.About, err error) {
 	place, err := deadletters.Parse(l.Dead)
 	if err == nil && place.Kind != deadletters.Queue {
-		err = cli.Usagef("%s is not a queue: \"weir dead list\" shows its letters, and takes none", place)
+		err = cli.Usagef("%s is not a queue: \"weir dead list\" shows its dead letters, and takes none out", place)
 	}
 	if err != nil {
 		return letters, about, err
@@ -89,7 +89,7 @@ func receivedText(all []sqsletters.Received) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "GIVEN UP\tRECEIVED\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	fmt.Fprintln(w, "DEAD-LETTERED\tRECEIVED\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, r := range all {
 		_ = cli.Textf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.GivenUp.UTC().Format(time.RFC3339), r.Receives, r.Reason, r.Attempts, len(r.Data), shortened(r.Error), r.ID)
 	}
@@ -105,7 +105,7 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 	}
 	switch {
 	case c.dry:
-		return cli.Usagef("--dry-run is not for a queue, whose letters cannot be listed: \"weir dead peek\" shows some")
+		return cli.Usagef("--dry-run does not apply to a queue, whose dead letters cannot be listed: \"weir dead peek\" shows some")
 	case len(c.states) > 0:
 		return cli.Usagef("--state does not apply to a queue, which has no states: no dead letter in it was handled")
 	}

@@ -53,7 +53,7 @@ func (o *Letters) Close() error {
 // Open opens a location without calling a service; use Check to call it. If make is true, Open may
 // create a file. sources are the streams of the dead letters to be written, if any.
 func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make bool, sources ...string) (Letters, error) {
-	o := Letters{Place: p, one: "letter"}
+	o := Letters{Place: p, one: "dead letter"}
 	switch p.Kind {
 	case File:
 		o.one = "line"
@@ -71,7 +71,7 @@ func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make 
 		if err != nil {
 			return o, cli.Usagef("--dead: %s", explain.Parameters.Replace(explain.OneLine(err.Error())))
 		}
-		o.peer = f.Peer(ctx, "the letters' place "+p.String())
+		o.peer = f.Peer(ctx, "the place of dead letters "+p.String())
 		o.inTable(server.Box, server.Close)
 	case Stream:
 		own := *f // the stream that the worker reads needs a client of its own
@@ -144,7 +144,7 @@ func (o *Letters) trouble(err error) error {
 	case errors.Is(err, kinesisletters.ErrSource):
 		return cli.Usagef("--dead %s: dead letters cannot go to a stream that is read (--stream): each would be read, fail, and be dead-lettered there again; name another stream", o.Place)
 	case errors.Is(err, sqlletters.ErrNoTable):
-		return explain.PlainError{Text: fmt.Sprintf("there is no table for letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.Place, o.Place), Cause: err}
+		return explain.PlainError{Text: fmt.Sprintf("there is no table for dead letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.Place, o.Place), Cause: err}
 	case o.Place.Kind == Server && errors.Is(err, syscall.ECONNREFUSED):
 		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the dead letters should be (%s): is the server running, and is --dead right?", explain.AddressOf(err), o.Place), Cause: err}
 	case o.Place.Kind == Server && errors.As(err, &dns):

@@ -72,12 +72,15 @@ func TestOrderly(t *testing.T) {
 
 func TestTextInFlags(t *testing.T) {
 	for text, want := range map[string]string{
-		"weir: Options.OnFailure.MaxPerMinute 9 is bad": "--dead-letters-per-minute 9 is bad",
-		"set Options.Expired. Then start it":            "set --expired. Then start it",
-		"Options.Batching.MaxRecords and Options.App":   "--batch and --app",
-		"weir: ReaderOptions.Polling.Share 2 is bad":    "--read-share 2 is bad",
-		"Options.Concurrency.MaxCalls 0 is bad":         "Options.Concurrency.MaxCalls 0 is bad",
-		"Options.Timing.HeartbeatInterval 1ms is bad":   "--heartbeat-interval 1ms is bad",
+		"weir: Options.OnFailure.MaxPerMinute 9 is bad":                              "--dead-letters-per-minute 9 is bad",
+		"set Options.Expired. Then start it":                                         "set --expired. Then start it",
+		"Options.Batching.MaxRecords and Options.App":                                "--batch and --app",
+		"weir: ReaderOptions.Polling.Share 2 is bad":                                 "--read-share 2 is bad",
+		"Options.Concurrency.MaxCalls 0 is bad":                                      "Options.Concurrency.MaxCalls 0 is bad",
+		"Options.Timing.HeartbeatInterval 1ms is bad":                                "--heartbeat-interval 1ms is bad",
+		"ReaderOptions.Transport 9 is bad":                                           "--transport 9 is bad",
+		"Options.OnEvent is bad":                                                     "Options.OnEvent is bad",
+		"weir: Options.FanOut.ARNs is set although Options.FanOut.Mode is FanOutOff": "--fan-out-arn is set although --fan-out is off",
 	} {
 		if got := TextInFlags(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)

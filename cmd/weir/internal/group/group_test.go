@@ -350,10 +350,10 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 		state    health.State
 		sentence string
 	}{
-		"all beat":                         {map[string]bool{"s1": true, "s2": true}, time.Minute, 0, health.Behind, "b of orders"},
-		"half of the retention has passed": {map[string]bool{"s1": true, "s2": true}, time.Minute, 24 * time.Hour, health.RetentionNear, "lost in 4 h"},
+		"all send heartbeats":              {map[string]bool{"s1": true, "s2": true}, time.Minute, 0, health.Behind, "b of orders"},
+		"half of the retention has passed": {map[string]bool{"s1": true, "s2": true}, time.Minute, 24 * time.Hour, health.RetentionNear, "records expire in 4 h"},
 		"one does not":                     {map[string]bool{"s2": true}, time.Minute, 0, health.Unread, "a of orders, 1 s behind, its worker sends no heartbeats"},
-		"nobody does":                      {map[string]bool{}, time.Minute, 0, health.Unread, "no worker lives"},
+		"none does":                        {map[string]bool{}, time.Minute, 0, health.Unread, "no worker lives"},
 		"it was not looked for long":       {map[string]bool{}, time.Millisecond, 0, health.Behind, "b of orders"},
 		"it was not looked at all":         {nil, time.Minute, 0, health.Behind, "b of orders"},
 	} {

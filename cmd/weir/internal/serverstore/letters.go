@@ -21,15 +21,15 @@ func (p Place) CheckLetters() error {
 	case p.dialect == 0:
 		return fmt.Errorf("%s is not a place for dead letters: use a Postgres, MySQL or MariaDB server", p.url.Scheme)
 	case p.schema != "" && p.dialect == sqlstore.Postgres:
-		return errors.New("weir_schema is not for dead letters: say where their table is with search_path=SCHEMA")
+		return errors.New("weir_schema does not apply to dead letters: choose the schema of their table with search_path=SCHEMA")
 	case p.schema != "":
-		return errors.New("weir_schema is not for dead letters: name the database of their table in the path")
+		return errors.New("weir_schema does not apply to dead letters: name the database of their table in the path")
 	}
 	return nil
 }
 
 // Letters returns the dead letters in the table weir_letters. If weir_prefix is set, it
-// replaces weir_ in the name. Dead letters does not call the server.
+// replaces weir_ in the name. Letters does not call the server.
 func (p Place) Letters() (*Letters, error) {
 	if err := p.CheckLetters(); err != nil {
 		return nil, err

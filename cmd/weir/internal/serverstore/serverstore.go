@@ -63,7 +63,7 @@ func Parse(s string) (Place, error) {
 	take := func(name string, allowed bool) string {
 		v := query.Get(name)
 		if v != "" && !allowed {
-			err = fmt.Errorf("%s is not for %s", name, u.Scheme)
+			err = fmt.Errorf("%s does not apply to %s", name, u.Scheme)
 		}
 		query.Del(name)
 		return v

@@ -68,7 +68,7 @@ func TestLettersInAQueue(t *testing.T) {
 				t.Errorf("peek -o json: %d %q %q", code, out, said)
 			}
 			for want, args := range map[string][]string{
-				"cannot be listed": {"list"}, "--dry-run is not for a queue": {"retry", "--all", "--exec", "cat", "--dry-run"},
+				"cannot be listed": {"list"}, "--dry-run does not apply to a queue": {"retry", "--all", "--exec", "cat", "--dry-run"},
 			} {
 				if out, said, code := run("", args...); code != 2 || !strings.Contains(said, want) {
 					t.Errorf("%q: %d %q %q", args, code, out, said)

@@ -70,7 +70,7 @@ func TestTableOfAnotherShapeIsRefused(t *testing.T) {
 				t.Errorf("Migrate: %v", err)
 			}
 			for name, call := range map[string]func() error{
-				"Beat": func() error {
+				"Heartbeat": func() error {
 					_, err := store.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},

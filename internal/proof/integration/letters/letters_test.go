@@ -101,7 +101,7 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 				t.Fatal(err)
 			}
 		}
-		for _, change := range []string{"dead letter = '{' WHERE seq = 1", `letter = '{"weir_letter":2,"id":"x"}' WHERE seq = 2`, "state = 'lost' WHERE seq = 3", "dead letter = '{}' WHERE seq = 4"} {
+		for _, change := range []string{"letter = '{' WHERE seq = 1", `letter = '{"weir_letter":2,"id":"x"}' WHERE seq = 2`, "state = 'lost' WHERE seq = 3", "letter = '{}' WHERE seq = 4"} {
 			if _, err := db.ExecContext(t.Context(), "UPDATE weir_letters SET "+change); err != nil {
 				t.Fatal(err)
 			}

@@ -211,7 +211,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.body.innerText.includes("all 3 shards are up to date")`)
 	s.picture("applications")
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))
-	s.until(`document.querySelectorAll(".shards a").length === 3 && document.body.innerText.includes("beats")`)
+	s.until(`document.querySelectorAll(".shards a").length === 3 && document.body.innerText.includes("alive")`)
 	s.until(`document.getElementById("live").textContent === "Live"`)
 
 	// The keyboard moves between rectangles, and the page describes the selected one.

@@ -86,7 +86,7 @@ func beat(t testing.TB, s lease.Store, r lease.Report) lease.Orders {
 	t.Helper()
 	o, err := s.Heartbeat(t.Context(), "app", r)
 	if err != nil {
-		t.Fatalf("Beat of %s: %v", r.Session, err)
+		t.Fatalf("Heartbeat of %s: %v", r.Session, err)
 	}
 	return o
 }
@@ -94,7 +94,7 @@ func beat(t testing.TB, s lease.Store, r lease.Report) lease.Orders {
 func over(t testing.TB, s lease.Store, session string) {
 	t.Helper()
 	if o, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: session}); !errors.Is(err, lease.ErrSessionOver) {
-		t.Errorf("Beat of %s = %v, %v, want ErrSessionOver", session, o, err)
+		t.Errorf("Heartbeat of %s = %v, %v, want ErrSessionOver", session, o, err)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, call := range map[string]func() error{
-				"Beat": func() error {
+				"Heartbeat": func() error {
 					_, err := s.Heartbeat(t.Context(), "app", lease.Report{Session: "a", First: true})
 					return err
 				},
@@ -160,7 +160,7 @@ func TestANewerFormatIsRefused(t *testing.T) {
 	say(t, client(t, d.Addr), "HSET", "weir:{app}:app", "format", "2")
 	_, seen := s.View(t.Context(), "app", "")
 	_, beaten := s.Heartbeat(t.Context(), "app", lease.Report{Session: "new", First: true})
-	for what, err := range map[string]error{"View": seen, "Beat": beaten} {
+	for what, err := range map[string]error{"View": seen, "Heartbeat": beaten} {
 		if !errors.Is(err, lease.ErrFormat) || !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "format 2") {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -53,7 +53,7 @@ func Run(t *testing.T, p Place) {
 		{"two owners at once, before there is a row", first},
 		{"a process that vanishes in a transaction holds nobody up", vanishes},
 		{"an aggregate may be cut anywhere", aggregates},
-		{"a COMMIT that is never answered is dead-lettered", unanswered},
+		{"a COMMIT that is never answered is given up", unanswered},
 		{"a table is made once, and never unasked", tables},
 		{"ended shards are forgotten when asked", forgets},
 		{"records that are dead-lettered are passed", givenUp},

@@ -58,7 +58,7 @@ func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 // Calls returns all methods of a store. It is for tests of errors that each method must report.
 func Calls(s lease.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Beat": func(ctx context.Context) error {
+		"Heartbeat": func(ctx context.Context) error {
 			_, err := s.Heartbeat(ctx, "app", lease.Report{Session: "a", First: true})
 			return err
 		},

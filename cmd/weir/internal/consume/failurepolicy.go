@@ -12,18 +12,18 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// giveUpFlags contains the settings of dead letters that are not in weir.Options.
-type giveUpFlags struct {
+// failureFlags contains the settings of dead letters that are not in weir.Options.
+type failureFlags struct {
 	dead     string
 	asLambda bool              // write dead letters in Lambda's format
 	place    deadletters.Place // the parsed value of dead; empty if nothing can be dead-lettered
 	letters  deadletters.Letters
 }
 
-// applyGiveUp completes the options for dead letters. It returns an error if the flags contradict
-// each other.
-func (o *options) applyGiveUp(given func(flag string) bool) error {
-	g, to := &o.giveUp, &o.settings.OnFailure
+// applyFailurePolicy completes the options for dead letters. It returns an error if the flags
+// contradict each other.
+func (o *options) applyFailurePolicy(given func(flag string) bool) error {
+	g, to := &o.failures, &o.settings.OnFailure
 	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
 	handled := o.exec != "" || o.lambda.used() || fails
 	when := to.MaxAttempts > 0 || to.MaxAge != 0 || o.lambda.age > 0 || o.execResults.On || fails
@@ -56,7 +56,7 @@ func (o *options) applyGiveUp(given func(flag string) bool) error {
 
 // open opens the destination of dead letters, if the flags set one. If the destination is unusable,
 // open returns an error now, and not when the first record is dead-lettered.
-func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, streams []string, form func() (deadletter.Lambda, error)) error {
+func (g *failureFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, streams []string, form func() (deadletter.Lambda, error)) error {
 	if g.place.Kind == "" {
 		return nil
 	}
