@@ -10,9 +10,9 @@ import (
 
 func TestWhoSubscribes(t *testing.T) {
 	for _, c := range []struct{ wish, want string }{
-		{byPolling, "[polling polling polling]"},
-		{byFanOut, "[fan-out fan-out fan-out]"},
-		{byBoth, "[fan-out polling fan-out]"},
+		{byPolling, "[off off off]"},
+		{byFanOut, "[register register register]"},
+		{byBoth, "[register off register]"},
 	} {
 		s := &stage{}
 		var all []weir.FanOutMode
