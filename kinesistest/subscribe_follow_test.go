@@ -226,7 +226,7 @@ func TestAMountedServerClosesItsStreams(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer func() {
-			if p := recover(); p != http.ErrAbortHandler { // the panic has exactly this value
+			if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // the panic has exactly this value
 				t.Errorf("it ended with %v", p)
 			}
 		}()

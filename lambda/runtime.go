@@ -87,7 +87,7 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	mux.HandleFunc("POST "+api+"init/error", r.initFailure)
 	r.server = &http.Server{
 		Handler: r.guarded(mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // discards the log of net/http
+		ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // discards the log of net/http
 	}
 	go func() { // ends with Close
 		defer close(r.served)

@@ -214,7 +214,7 @@ func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, e
 		if err == ErrSilent { //nolint:errorlint // it is not wrapped here
 			return nil, false, because(ctx, err)
 		}
-		_, timeout := err.(*TimeoutError) // a TimeoutError of this package is never wrapped
+		_, timeout := err.(*TimeoutError) //nolint:errorlint // a TimeoutError of this package is never wrapped
 		return nil, c.used && !c.answered && !timeout, because(ctx, err)
 	}
 	c.used = true

@@ -129,7 +129,7 @@ func (c *conn) over() bool {
 
 // late reports whether err is the result of the call's deadline.
 func (c *conn) late(err error) bool {
-	_, timeout := err.(*TimeoutError) // a TimeoutError of this package is never wrapped
+	_, timeout := err.(*TimeoutError) //nolint:errorlint // a TimeoutError of this package is never wrapped
 	return !timeout && (c.timer != nil || errors.Is(err, os.ErrDeadlineExceeded)) && c.over()
 }
 

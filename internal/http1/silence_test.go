@@ -116,7 +116,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 					_ = r.Close()
 				}
 				want := c.err
-				timeout, isTimeout := want.(*TimeoutError) // from the table
+				timeout, isTimeout := want.(*TimeoutError) //nolint:errorlint // from the table
 				switch got := (*TimeoutError)(nil); {
 				case want == nil && (err != nil || string(text) != "hello"), want != nil && !isTimeout && !errors.Is(err, want):
 					t.Errorf("%q, %v", text, err)

@@ -240,7 +240,7 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			continue
 		}
 		reason := health.ReportedReason(t.State)
-		switch reason { //nolint:exhaustive // in these cases the shard is healthy
+		switch reason { // in these cases the shard is healthy
 		case health.DeadLettered:
 			continue
 		case health.CheckpointHeld:

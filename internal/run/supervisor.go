@@ -192,20 +192,20 @@ func (s *supervisor) tellShortage(of supervise.Shortage, now time.Time) {
 
 // tellReading reports shards whose reads fail, or succeed again.
 func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
-	sum, log := supervise.Summarize(changes), s.run.shared.Log
+	sum, out := supervise.Summarize(changes), s.run.shared.Log
 	for _, c := range sum.Named {
 		if c.Err != nil {
-			log.Warn("reading a shard fails repeatedly; weir retries", "stream", c.Key.Stream, "shard", c.Key.Shard,
+			out.Warn("reading a shard fails repeatedly; weir retries", "stream", c.Key.Stream, "shard", c.Key.Shard,
 				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
 		} else {
-			log.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
+			out.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
 		}
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			log.Warn("reading other shards of the stream fails too; weir retries", "stream", m.Stream, "shards", m.Shards)
+			out.Warn("reading other shards of the stream fails too; weir retries", "stream", m.Stream, "shards", m.Shards)
 		} else {
-			log.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
+			out.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (l opening) try(began time.Time) (behind bool, err error) {
 	start := l.term.At()
 	if l.in.Sink {
 		ctx := &handlerContext{l.term.Reading(), l.in.Values}
-		at, behind, err := sink{l.Loop}.start(ctx, began)
+		at, behind, err := sink(l).start(ctx, began)
 		if behind || err != nil {
 			return behind, err
 		}

@@ -56,7 +56,7 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	bound, wanted := positionTimeout, (func(*source.Page) bool)(nil)
 	if l.in.Filters { // the sink does not see dropped records
 		bound = filteredTimeout
-		wanted = func(page *source.Page) bool { return filter{l.Loop}.keepsSome(page, of.Range, at) }
+		wanted = func(page *source.Page) bool { return filter(l).keepsSome(page, of.Range, at) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestCallsOfAWrappedClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent = 0
-		if _, err := o.HTTPClient.Do(r); err == nil || sent != 1 { //nolint:bodyclose // there is no answer
+		if _, err := o.HTTPClient.Do(r); err == nil || sent != 1 { // there is no answer
 			t.Errorf("%s does not use the client's HTTP client: %v", name, err)
 		}
 		configure(new(kinesis.Options)) // must not panic

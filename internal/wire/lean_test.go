@@ -45,7 +45,7 @@ func TestWhoMakesOwnCalls(t *testing.T) {
 		"a bare transport":                      {&http.Client{Transport: new(http.Transport)}, true},
 		"a transport that dials":                {&http.Client{Transport: &http.Transport{DialContext: dial, ResponseHeaderTimeout: time.Minute}}, true},
 		"one that dials TLS":                    {&http.Client{Transport: &http.Transport{DialTLSContext: dial}}, false},
-		"one that dials without a context":      {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, // old programs use it
+		"one that dials without a context":      {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, //nolint:staticcheck // old programs use it
 		"one that keeps nothing":                {&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, false},
 		"a transport of another type":           {&http.Client{Transport: roundTripper(http.DefaultTransport.RoundTrip)}, false},
 		"a proxy":                               {&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(mustParse(t, server.URL))}}, false},

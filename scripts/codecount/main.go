@@ -102,7 +102,7 @@ func isProof(name string) bool {
 // treeOf returns the files of a commit.
 func treeOf(commit string) (fs.FS, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command("git", "archive", "--format=tar", commit)
+	cmd := exec.Command("git", "archive", "--format=tar", commit) //nolint:noctx // it ends by itself
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("git archive %s: %w: %s", commit, err, strings.TrimSpace(stderr.String()))

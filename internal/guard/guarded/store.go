@@ -31,7 +31,7 @@ func NewStore(store lease.Store, panicked Panicked) (*Store, error) {
 // Abilities returns the abilities that the store had when the worker was made.
 func (s *Store) Abilities() lease.Abilities { return s.has }
 
-// Beat implements [lease.Store].
+// Heartbeat implements [lease.Store].
 func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (o lease.Orders, err error) {
 	err = s.panicked.call(theStore, func() (err error) { o, err = s.to.Heartbeat(ctx, app, r); return err })
 	return o, err

@@ -190,7 +190,7 @@ func NaiveDecode(body []byte) (p *codec.Page, err error) {
 		return nil, errNaive
 	}
 	defer func() {
-		if r := recover(); r == errNaive { // compared with itself
+		if r := recover(); r == errNaive { //nolint:errorlint // compared with itself
 			p, err = nil, errNaive
 		} else if r != nil {
 			panic(r)

@@ -18,13 +18,13 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 	for _, dir := range []string{".", "health"} {
 		files := token.NewFileSet()
 		var parsed []*ast.File
-		parsedPackages, err := parser.ParseDir(files, filepath.Join("../../..", dir), func(f fs.FileInfo) bool {
+		parsedPackages, err := parser.ParseDir(files, filepath.Join("../../..", dir), func(f fs.FileInfo) bool { //nolint:staticcheck // build tags do not matter here
 			return !strings.HasSuffix(f.Name(), "_test.go") && f.Name() != "events.go"
-		}, parser.ParseComments) //nolint:staticcheck // build tags do not matter here
+		}, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range parsedPackages { //nolint:staticcheck // see above
+		for _, p := range parsedPackages {
 			for _, f := range p.Files {
 				parsed = append(parsed, f)
 			}

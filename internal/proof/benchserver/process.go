@@ -91,7 +91,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		}
 	}
 	_ = srv.Close()
-	<-ended // always ErrServerClosed
+	<-ended //nolint:errcheck // always ErrServerClosed
 	return nil
 }
 

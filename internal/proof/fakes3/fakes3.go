@@ -142,7 +142,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP answers a call over a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.serve(w, r) {
-		panic(http.ErrAbortHandler) // makes net/http end the connection
+		panic(http.ErrAbortHandler) //nolint:forbidigo // makes net/http end the connection
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 
 type part struct {
 	n    int
-	text string // set by reflection
+	text string //nolint:unused // set by reflection
 }
 
 type object struct {
 	part
-	mu    sync.Mutex // Fill must skip it
+	mu    sync.Mutex //nolint:unused // Fill must skip it
 	list  []*int
 	bytes []byte
 	err   error

@@ -232,7 +232,7 @@ func (pr *Parts) parse(d *cborReader, p *Page) error {
 
 // isShort reports whether err may only mean that more bytes are needed.
 func isShort(err error) bool {
-	if err == errMore { // the usual case, without an allocation
+	if err == errMore { //nolint:errorlint // the usual case, without an allocation
 		return true
 	}
 	malformed := (*MalformedError)(nil)

@@ -101,7 +101,7 @@ func (p *patient) outOfReach() {
 
 // isOfReading reports whether a worker that reports t waits for the service.
 func isOfReading(t lease.Trouble) bool {
-	switch health.ReportedReason(t.State) { //nolint:exhaustive // the others wait for something else
+	switch health.ReportedReason(t.State) { // the others wait for something else
 	case health.CutOff, health.NotStarted, health.Positioning, health.Requesting, health.Subscribing,
 		health.ReadFailed:
 		return true

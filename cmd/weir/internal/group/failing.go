@@ -49,7 +49,7 @@ func (f *failingInfo) String() string {
 	if f.Attempts > 0 {
 		add("%s failed", cli.Count(f.Attempts, "call"))
 	}
-	switch why := health.ReportedReason(f.Held); why { //nolint:exhaustive // the others have words
+	switch why := health.ReportedReason(f.Held); why { // the others have words
 	case health.NoReason:
 	case health.OtherReason:
 		add("not dead-lettered yet: %s", f.Held)

@@ -16,9 +16,8 @@ import (
 // item is an item in the typed JSON of DynamoDB.
 type item map[string]map[string]any
 
-func s(v string) map[string]any     { return map[string]any{"S": v} }
-func n(v int64) map[string]any      { return map[string]any{"N": strconv.FormatInt(v, 10)} }
-func ss(v ...string) map[string]any { return map[string]any{"SS": v} }
+func s(v string) map[string]any { return map[string]any{"S": v} }
+func n(v int64) map[string]any  { return map[string]any{"N": strconv.FormatInt(v, 10)} }
 
 // dynamo is a DynamoDB with one table that answers Scan in pages of two items.
 type dynamo struct {

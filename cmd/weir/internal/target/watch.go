@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WatchHeartbeats reads the application until the heartbeat count of every session has changed, or
+// WatchBeats reads the application until the heartbeat count of every session has changed, or
 // the time is over. It returns the sessions whose count has changed. A nil result proves nothing.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {

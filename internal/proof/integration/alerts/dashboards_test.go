@@ -47,7 +47,7 @@ func boards(t *testing.T) map[string][]byte {
 }
 
 // classic is the schema that all versions of Grafana can import.
-type classic = dashboard.Dashboard // the newer one needs Grafana 12
+type classic = dashboard.Dashboard //nolint:staticcheck // the newer one needs Grafana 12
 
 // An unknown field, or a field with the wrong type, is a mistake in the file.
 func TestDashboardsKeepGrafanasSchema(t *testing.T) {

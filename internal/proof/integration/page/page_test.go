@@ -106,7 +106,7 @@ func openPage(t *testing.T, page http.Handler) *site {
 // times. A directory that stays is not a fault of the page, and does not fail the test.
 func profileDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "weir-page-") // t.TempDir fails the test if a file stays
+	dir, err := os.MkdirTemp("", "weir-page-") //nolint:usetesting // t.TempDir fails the test if a file stays
 	if err != nil {
 		t.Fatal(err)
 	}
