@@ -192,20 +192,23 @@ func (s *supervisor) tellShortage(of supervise.Shortage, now time.Time) {
 
 // tellReading reports shards whose reads fail, or succeed again.
 func (s *supervisor) tellReading(changes []supervise.Change, now time.Time) {
-	sum, out := supervise.Summarize(changes), s.run.shared.Log
+	sum := supervise.Summarize(changes)
 	for _, c := range sum.Named {
 		if c.Err != nil {
-			out.Warn("reading a shard fails repeatedly; weir retries", "stream", c.Key.Stream, "shard", c.Key.Shard,
-				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
+			s.run.shared.Log.Warn("reading a shard fails repeatedly; weir retries",
+				"stream", c.Key.Stream, "shard", c.Key.Shard, "for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
 		} else {
-			out.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
+			s.run.shared.Log.Info("reading the shard works again",
+				"stream", c.Key.Stream, "shard", c.Key.Shard)
 		}
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			out.Warn("reading other shards of the stream fails too; weir retries", "stream", m.Stream, "shards", m.Shards)
+			s.run.shared.Log.Warn("reading other shards of the stream fails too; weir retries",
+				"stream", m.Stream, "shards", m.Shards)
 		} else {
-			out.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
+			s.run.shared.Log.Info("reading other shards of the stream works again",
+				"stream", m.Stream, "shards", m.Shards)
 		}
 	}
 }
