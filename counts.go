@@ -19,7 +19,7 @@ type Counts struct {
 	ReadsFailed     uint64 // reads that failed for another reason
 	BatchesHandled  uint64 // calls of the handler that succeeded
 	RecordsFiltered uint64 // records that Options.Filter dropped, each time they were read; those of an aggregate count one by one
-	RecordsNotJSON  uint64 // records that Options.Filter could not read, with any NotJSON
+	RecordsNotJSON  uint64 // records that Options.Filter could not read because they are not JSON, whatever Filter.NotJSON is
 	RecordsHandled  uint64 // records that the handler has done; those of an aggregate count one by one
 	BytesHandled    uint64 // bytes of data of these records
 	HandlerFailures uint64 // calls of the handler that failed

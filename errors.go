@@ -23,7 +23,7 @@ var (
 	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
 	// handler has worked for longer than Options.Timing.HandlerTimeout.
 	ErrStalled = shardrun.ErrStalled
-	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. If
+	// ErrHandedOff ends the iteration of [Puller.Batches] when another worker gets the lease. If
 	// another handler calls a [RecordFunc], the error of the RecordFunc wraps ErrHandedOff in that
 	// case, too.
 	ErrHandedOff = shardrun.ErrHandedOff
@@ -74,7 +74,7 @@ var (
 )
 
 // PanicError is a panic of the user's code: of a handler, Options.OnEvent, a logger or a store.
-// [HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
+// [event.HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
 	Value any    // the value passed to panic

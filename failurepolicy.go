@@ -9,8 +9,8 @@ import (
 )
 
 // FailurePolicy sets when weir dead-letters a record whose handler fails. weir then puts a dead
-// dead letter into Destination, and continues with the next record once the dead letter is durable.
-// With the zero FailurePolicy, a batch is handled again until it succeeds.
+// letter into Destination, and continues with the next record once the dead letter is durable. With
+// the zero FailurePolicy, a batch is handled again until it succeeds.
 //
 // weir dead-letters the record that [FailedAt] or [RejectAt] names, the record at which a
 // [RecordFunc] failed, or the only record of a batch. If a handler fails with several records and
@@ -40,11 +40,10 @@ type FailurePolicy struct {
 	// apply to rejected records.
 	OutageGrace time.Duration
 	// MaxPerMinute limits the number of records that this worker dead-letters in a minute. Records
-	// beyond the limit are handled again. If more records than the limit are dead-lettered
-	// together, they must first have failed for one minute for each MaxPerMinute records above the
-	// limit. With the default, a batch of 180 records must have failed for two minutes. Defaults to
-	// 60, at most 1,000,000; a negative value is no limit. MaxPerMinute also applies to rejected
-	// records.
+	// beyond the limit are handled again. A group of records that are dead-lettered together may
+	// exceed the limit. It must then have failed for one minute per MaxPerMinute records above the
+	// limit: with the default, a batch of 180 records for two minutes. Defaults to 60, at most
+	// 1,000,000; a negative value is no limit. MaxPerMinute also applies to rejected records.
 	MaxPerMinute int
 	// SuspectAfter finds records that kill the process of their worker. It is a number of owners of
 	// a shard, 1 to 1,000. If that many owners die one after the other at the same position, the

@@ -48,7 +48,7 @@ type ShardStatus struct {
 	// stays there; see [FailExpired].
 	Expired bool
 	// Held is the reason why At is kept back on purpose, such as "by an open window"; see
-	// [Shard.Hold]. It is "" if nothing holds At. HeldSince is when the hold began, or zero.
+	// [Puller.Hold]. It is "" if nothing holds At. HeldSince is when the hold began, or zero.
 	Held      string
 	HeldSince time.Time
 	// With Options.Concurrency: Keys is the number of partition keys with unfinished records, Calls

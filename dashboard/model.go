@@ -279,7 +279,8 @@ func (a *application) conclude(s sighting) {
 // A lag up to enough counts as zero, because reading once a second causes such a lag.
 const enough = 10 * time.Second
 
-// late returns the lag by which shards are sorted. A lag up to enough does not affect the order.
+// late returns the lag by which shards are sorted. A lag of at most the constant enough counts as
+// zero.
 func (of *shardInfo) late() time.Duration {
 	if of.Lag <= enough {
 		return 0

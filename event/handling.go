@@ -34,8 +34,9 @@ type HandlerFailed struct {
 	At            shard.Position // everything before this position is done
 	// Records is the number of records that will be delivered again, from First to Last. First and
 	// Last are sequence numbers as at the end of weir.Record.ID, with "+2" appended for the second
-	// record of an aggregate. When all records were done, and when Open, Position or Pull of
-	// weir.ShardHandlers failed, Records is 0, and First and Last are "".
+	// record of an aggregate. When all records were done, and when Open or Position of
+	// weir.ShardHandlers, or Pull or Position of weir.PullHandler failed, Records is 0, and First
+	// and Last are "".
 	Records     int
 	First, Last string
 	Err         error // wraps a *weir.PanicError after a panic

@@ -2,9 +2,9 @@ package event
 
 import (
 	"fmt"
-	"github.com/weir-go/weir/health"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/shard"
 )
 

@@ -137,7 +137,8 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		}
 	}
 	if part.readers == 0 {
-		// No other session could take the leases, as in a plan without active sessions.
+		// All readers of this part drain, so no other session could take their leases. They count
+		// as active, as in a plan without active sessions.
 		for _, h := range part.sorted {
 			if h.drain && h.may == mayRead {
 				h.standing, h.drain = active, false

@@ -172,9 +172,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next returns how long to wait after the last view until the next one. If nothing changes until
-// the next view, a session then counts as dead or a revocation is ripe. The result is at most
-// bound.
+// Next returns how long to wait after the last view until the next one. It returns the time until a
+// session counts as dead or a revocation is ripe if nothing changes, but at most bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// Two events of the same state have the same key. Events of details have none.
+// Two events of the same state have the same key. Events that change no state have none.
 func TestStatesOfEvents(t *testing.T) {
 	for _, c := range []struct {
 		name string

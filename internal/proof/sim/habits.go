@@ -112,8 +112,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 	},
 }
 
-// inTurn calls f with the numbers from 0 to n-1. It uses goroutines that wait for each other, in a
-// random order.
+// inTurn calls f with each number from 0 to n-1, in a random order. Each call has its own
+// goroutine, which waits for the previous one.
 func inTurn(d *dice, n int, f func(i int) error) error {
 	order := make([]int, n)
 	for i := range order {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/event"
 )
 
-// hookCall is a call of Options.OnEvent or of the logger that has a fault.
+// hookCall is a faulty call of Options.OnEvent or of the logger.
 type hookCall struct{ fault Fault }
 
 // longestHook is the maximum duration of a hookCall.

@@ -93,7 +93,8 @@ func span(r shard.HashRange) (from, to float64) {
 
 func rangeWidth(width int) int { return max(20, min(40, width-56)) }
 
-// shardLines returns the rows of at most n shards. If not all fit, the open shards come first.
+// shardLines returns at most space lines, one for each shard. If not all fit, the open shards come
+// first.
 func shardLines(p picture, width, space int) []string {
 	rows := slices.Clone(p.shards)
 	left := 0

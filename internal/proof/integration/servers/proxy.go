@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy between clients and a server that can lose answers.
+// Proxy forwards connections of clients to a server, and can lose the server's answers.
 type Proxy struct {
 	Addr string // address for clients
 
