@@ -65,7 +65,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(store.Abilities().Has(lease.WatchBeats))
+	fmt.Println(store.Abilities().Has(lease.WatchHeartbeats))
 }
 END
 	quiet get "$m/store/redisstore@$version"
@@ -136,7 +136,7 @@ import (
 )
 
 func main() {
-	_, err := otelweir.New(&weir.Options{Stream: "orders", App: "billing"}, otelweir.Options{})
+	_, err := otelweir.New(&weir.Options{Streams: []string{"orders"}, App: "billing"}, otelweir.Options{})
 	fmt.Println(err)
 }
 END

@@ -148,7 +148,7 @@ func patternOf(name string) string {
 
 // in returns the lines of a tree that have an old name.
 func (l listOfOldNames) in(tree fs.FS) (found []string, err error) {
-	kinds := []string{".go", ".md", ".yaml", ".yml", ".json"}
+	kinds := []string{".go", ".md", ".yaml", ".yml", ".json", ".sh"}
 	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
