@@ -49,7 +49,7 @@ type Concurrency struct {
 func (p *Concurrency) on() bool { return p.Keys > 1 }
 
 // check fills in the defaults and reports invalid values.
-func (p *Concurrency) check(reuse bool, bad func(option, format string, args ...any)) {
+func (p *Concurrency) check(reuse bool, bad badFunc) {
 	if p.Keys == 0 || p.Keys == 1 {
 		if *p != (Concurrency{Keys: p.Keys}) {
 			bad("Options.Concurrency.Keys", "is %d although other fields of Concurrency are set: set the number of keys of a shard that are handled at once", p.Keys)

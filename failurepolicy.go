@@ -65,7 +65,7 @@ const (
 )
 
 // check fills in the defaults and reports invalid values.
-func (g *FailurePolicy) check(bad func(option, format string, args ...any)) {
+func (g *FailurePolicy) check(bad badFunc) {
 	switch {
 	case g.SuspectAfter == 0:
 		g.SuspectAfter = defaultSuspectAfter

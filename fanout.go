@@ -147,6 +147,3 @@ func (f *FanOut) checkReader(bad badFunc) {
 		bad("ReaderOptions.FanOut.Name", "is empty: fan-out needs the name of a consumer, or its ARN in ReaderOptions.FanOut.ARNs")
 	}
 }
-
-// badFunc reports an invalid option.
-type badFunc = func(option, format string, args ...any)

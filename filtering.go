@@ -42,7 +42,7 @@ const (
 )
 
 // check reports invalid values.
-func (f *Filter) check(bad func(option, format string, args ...any)) {
+func (f *Filter) check(bad badFunc) {
 	switch {
 	case f.NotJSON < PassNotJSON || f.NotJSON > FailNotJSON:
 		bad("Options.Filter.NotJSON", "%d must be PassNotJSON, DropNotJSON or FailNotJSON", f.NotJSON)

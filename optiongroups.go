@@ -1,8 +1,9 @@
 package weir
 
-import (
-	"time"
-)
+import "time"
+
+// badFunc reports an invalid option.
+type badFunc = func(option, format string, args ...any)
 
 // Batching sets the size of the batches that a handler gets.
 type Batching struct {
@@ -22,7 +23,7 @@ type Batching struct {
 }
 
 // check fills in the defaults and reports invalid values.
-func (b *Batching) check(keys bool, bad func(option, format string, args ...any)) {
+func (b *Batching) check(keys bool, bad badFunc) {
 	if b.MaxRecords == 0 {
 		b.MaxRecords = 10000
 	}
@@ -59,7 +60,7 @@ type Polling struct {
 }
 
 // check fills in the defaults and reports invalid values. options is the name of the options.
-func (p *Polling) check(options string, bad func(option, format string, args ...any)) {
+func (p *Polling) check(options string, bad badFunc) {
 	within(options+".Polling.IdleInterval", &p.IdleInterval, time.Second, 200*time.Millisecond, time.Minute, bad)
 	const least = 0.01 // a read every 20 s
 	if p.Share == 0 {
@@ -81,7 +82,7 @@ type Retry struct {
 }
 
 // check fills in the defaults and reports invalid values.
-func (r *Retry) check(bad func(option, format string, args ...any)) {
+func (r *Retry) check(bad badFunc) {
 	within("Options.Retry.MinBackoff", &r.MinBackoff, 100*time.Millisecond, time.Millisecond, time.Hour, bad)
 	within("Options.Retry.MaxBackoff", &r.MaxBackoff, max(30*time.Second, r.MinBackoff), r.MinBackoff, 24*time.Hour, bad)
 }
@@ -123,7 +124,7 @@ type Timing struct {
 }
 
 // check fills in the defaults and reports invalid values.
-func (t *Timing) check(fanOut bool, bad func(option, format string, args ...any)) {
+func (t *Timing) check(fanOut bool, bad badFunc) {
 	in := func(name string, d *time.Duration, fallback, low, high time.Duration) {
 		within("Options.Timing."+name, d, fallback, low, high, bad)
 	}
@@ -145,7 +146,7 @@ func (t *Timing) check(fanOut bool, bad func(option, format string, args ...any)
 }
 
 // within sets the default of a duration and reports a value out of its range.
-func within(option string, d *time.Duration, fallback, low, high time.Duration, bad func(option, format string, args ...any)) {
+func within(option string, d *time.Duration, fallback, low, high time.Duration, bad badFunc) {
 	if *d == 0 {
 		*d = fallback
 	}

@@ -93,7 +93,7 @@ type Worker struct {
 	Session string // unique for each start
 	Name    string // display name of the worker, not necessarily unique
 
-	// Beat is the number of the session's heartbeats that reached the store. Only its changes
+	// Heartbeats is the number of the session's heartbeats that reached the store. Only its changes
 	// matter.
 	Heartbeats uint64
 	// Ended is set when the leader has declared the session dead. Its heartbeats then fail. The row
@@ -198,10 +198,11 @@ type Leader struct {
 	// Session is the leader's session. It is "" if there is no leader, or if the leader's session
 	// has ended, left or resigned.
 	Session string
-	// Term is the number of changes of leader. Candidates send the last term that they saw. The
-	// term stays the same when a leader's session ends, or resigns with a heartbeat.
+	// Epoch is the number of changes of leader. Candidates send the last epoch that they saw. The
+	// epoch stays the same when a leader's session ends, or resigns with a heartbeat.
 	Epoch uint64
-	// Beat is the heartbeat count of Session. The leader is alive as long as this count changes.
+	// Heartbeats is the heartbeat count of Session. The leader is alive as long as this count
+	// changes.
 	Heartbeats uint64
 	// Streams are the [Worker.Streams] of Session. They are only set in answers to heartbeats that
 	// request Others, and only by stores with [NoteStreams].

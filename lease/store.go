@@ -40,7 +40,7 @@ type Store interface {
 	// Options require. For other missing abilities, Run logs which features are disabled.
 	Abilities() Abilities
 
-	// Beat executes a report and returns the session's orders.
+	// Heartbeat executes a report and returns the session's orders.
 	//
 	// The first heartbeat of a session (Report.First) creates its row if it is absent. Any other
 	// heartbeat of an absent session, and every heartbeat of an ended session, changes nothing and
@@ -66,10 +66,10 @@ type Store interface {
 	// without an error. After an error, any number of leading actions may have taken effect.
 	Apply(ctx context.Context, app string, actions []Action) ([]bool, error)
 
-	// Lead makes session the leader and increases the term by one, if the leader's term is still
-	// the given one. The term is 0 before the first leader. An empty session resigns. Lead reports
+	// Lead makes session the leader and increases the leader's epoch by one, if that is still the
+	// given one. The epoch is 0 before the first leader. An empty session resigns. Lead reports
 	// whether this happened.
-	Lead(ctx context.Context, app, session string, term uint64) (bool, error)
+	Lead(ctx context.Context, app, session string, epoch uint64) (bool, error)
 
 	// Leave ends a session in an orderly way. It executes the report's progress. It frees every
 	// lease that the session still owns or has not acknowledged, for the heir if there is one. It
@@ -110,8 +110,8 @@ type Report struct {
 	Troubles []Trouble
 	// Others requests [Orders.Others]. A store without [WatchHeartbeats] ignores it.
 	Others bool
-	// Resigns is the leadership term that the session resigns, or 0. If the session leads at that
-	// term, there is no leader after this heartbeat. The term itself stays the same, as when a
+	// Resigns is the leader's epoch that the session resigns, or 0. If the session leads at that
+	// epoch, there is no leader after this heartbeat. The epoch itself stays the same, as when a
 	// leader's session ends. Resigns never makes a heartbeat fail: [Orders.Leader] shows whether it
 	// had an effect. A store without [ResignByHeartbeat] ignores it.
 	Resigns uint64

@@ -7,7 +7,8 @@
 //		srv.CreateStream("orders", 2)
 //		srv.Put("orders", "customer-7", []byte("one espresso"))
 //
-//		worker := weirtest.Start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"orders"}, App: "billing"}, &till)
+//		options := weir.Options{Streams: []string{"orders"}, App: "billing"}
+//		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, &till)
 //		worker.Until(weirtest.Handled(1, worker))
 //		worker.Stop()
 //		...

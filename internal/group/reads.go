@@ -72,8 +72,9 @@ func (w *worker) compareStreams(leader lease.Leader) {
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
+			other, theirs := l.readsOthers(v)
 			l.cfg.Log.Warn("live workers of this application read different streams: each gets only shards of the streams that it reads; use a separate application for programs with other streams",
-				append([]any{"streams", l.cfg.streams()}, l.readsOthers(v)...)...)
+				"streams", l.cfg.streams(), "other_worker", other.Name, "other_session", other.Session, "other_streams", theirs)
 		}
 	}
 	unread := lease.Unread(v)
@@ -92,16 +93,15 @@ func (l *leadership) compareStreams(v lease.View) {
 	l.withheld = withheld
 }
 
-// readsOthers returns log attributes of the first live worker whose streams differ from this
-// worker's. It returns nil if there is none.
-func (l *leadership) readsOthers(v lease.View) []any {
+// readsOthers returns the first live worker whose streams differ from this worker's, and its
+// streams. It returns zero values if there is none.
+func (l *leadership) readsOthers(v lease.View) (w lease.Worker, streams []string) {
 	own := lease.StreamsOf(l.cfg.streams(), nil)
-	for i := range v.Workers {
-		w := &v.Workers[i]
+	for _, w := range v.Workers {
 		if !w.Ended && !w.Leaving && w.Streams.Known() && !w.Streams.Same(own) {
-			names, _ := w.Streams.Names()
-			return []any{"other_worker", w.Name, "other_session", w.Session, "other_streams", names}
+			streams, _ = w.Streams.Names()
+			return w, streams
 		}
 	}
-	return nil
+	return lease.Worker{}, nil
 }

@@ -452,35 +452,6 @@ func (l *Loop) pause(d time.Duration) next {
 	return next{}
 }
 
-// tellRead reports a page before it is handled.
-func (l *Loop) tellRead(page *source.Page) {
-	n := len(page.Records)
-	if n == 0 && !page.End {
-		return
-	}
-	c := l.in.Counters
-	c.Reads.Add(1)
-	c.RecordsRead.Add(uint64(n))
-	c.BytesRead.Add(uint64(page.Bytes))
-	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
-		ev.Emit(event.Read{
-			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: n, Bytes: page.Bytes,
-			Took: page.Took, Behind: page.Behind, End: page.End,
-		})
-	}
-}
-
-// tellUnpacked reports the aggregates of a page.
-func (l *Loop) tellUnpacked(u *batch.Unpacker) {
-	ev, of := l.in.Events, &l.term.Lease
-	if c, some := u.Counted(); some && ev.On() {
-		ev.Emit(event.Unpacked{
-			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Aggregates: c.Aggregates,
-			Records: c.Records, Dropped: c.Dropped, Damaged: c.Damaged,
-		})
-	}
-}
-
 // Log returns a logger whose lines name the shard and the epoch.
 func (l *Loop) Log() *slog.Logger { return l.named(l.in.Log) }
 

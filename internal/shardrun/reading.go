@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -277,6 +278,35 @@ func (l *Loop) FanOutChanged(why error) {
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.FanOutChanged{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Active: why == nil, Err: why,
+		})
+	}
+}
+
+// tellRead reports a page before it is handled.
+func (l *Loop) tellRead(page *source.Page) {
+	n := len(page.Records)
+	if n == 0 && !page.End {
+		return
+	}
+	c := l.in.Counters
+	c.Reads.Add(1)
+	c.RecordsRead.Add(uint64(n))
+	c.BytesRead.Add(uint64(page.Bytes))
+	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
+		ev.Emit(event.Read{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: n, Bytes: page.Bytes,
+			Took: page.Took, Behind: page.Behind, End: page.End,
+		})
+	}
+}
+
+// tellUnpacked reports the aggregates of a page.
+func (l *Loop) tellUnpacked(u *batch.Unpacker) {
+	ev, of := l.in.Events, &l.term.Lease
+	if c, some := u.Counted(); some && ev.On() {
+		ev.Emit(event.Unpacked{
+			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Aggregates: c.Aggregates,
+			Records: c.Records, Dropped: c.Dropped, Damaged: c.Damaged,
 		})
 	}
 }
