@@ -25,8 +25,8 @@ var (
 // effect. The caller may repeat any call after such an error. A call that takes effect twice must
 // therefore do no harm.
 //
-// Every method returns an error for an application that [CheckApp] rejects. Beat and Leave first
-// call [Report.Check]. Apply first calls [Action.Check] for all actions.
+// Every method returns an error for an application that [CheckApp] rejects. Heartbeat and Leave
+// first call [Report.Check]. Apply first calls [Action.Check] for all actions.
 //
 // The contract grows by new fields of the types in these methods, each with one of the [Abilities].
 // A custom store that does not know a new field keeps working. A wrapper of a Store must pass on
@@ -74,7 +74,7 @@ type Store interface {
 	// Leave ends a session in an orderly way. It executes the report's progress. It frees every
 	// lease that the session still owns or has not acknowledged, for the heir if there is one. It
 	// resigns leadership and removes the session's row. Leaving a session that is already over is
-	// not an error. Its progress is rejected, as in Beat.
+	// not an error. Its progress is rejected, as in Heartbeat.
 	Leave(ctx context.Context, app string, r Report) error
 }
 
@@ -205,7 +205,7 @@ const (
 	Revoke
 	// Delete removes the lease Key. Condition: the epoch is Epoch, and the lease has no owner.
 	Delete
-	// EndSession marks Session as ended. Condition: its heartbeat count is Beat.
+	// EndSession marks Session as ended. Condition: its heartbeat count is Heartbeats.
 	EndSession
 	// Forget removes the row of Session. Condition: the session has ended.
 	Forget

@@ -286,7 +286,7 @@ func (a *application) apply(act lease.Action) bool {
 		a.workers = nil
 		return true
 	case lease.Tell:
-		return true // each Beat reads the leases anyway
+		return true // each Heartbeat reads the leases anyway
 	case lease.Drain:
 		w := a.sessions[act.Session]
 		if w == nil || w.Ended {

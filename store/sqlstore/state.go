@@ -58,7 +58,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		_, err = t.exec("DELETE FROM {sessions} WHERE app = ? AND session = ?", t.app, a.Session)
 		return err == nil, err
 	case lease.Tell:
-		return true, nil // each Beat reads the leases anyway
+		return true, nil // each Heartbeat reads the leases anyway
 	case lease.Drain:
 		n, err := t.exec("UPDATE {sessions} SET drain = ? WHERE app = ? AND session = ? AND ended = 0", flag(a.On), t.app, a.Session)
 		if err != nil || n > 0 {
