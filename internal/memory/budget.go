@@ -79,12 +79,23 @@ func (b *Budget) InUse() int {
 func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
 
 // Lack returns an error that wraps [ErrNoMemory]. Its text contains how much of the budget is in
-// use and how many reads wait.
+// use and how many reads wait. The text is made only when it is needed, because each look at a shard
+// that waits for memory calls Lack.
 func (b *Budget) Lack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return fmt.Errorf("%w: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line", ErrNoMemory, b.inUse(), 2*b.half, len(b.waiting))
+	return &lack{inUse: b.inUse(), size: 2 * b.half, waiting: len(b.waiting)}
 }
+
+// lack is the error of [Budget.Lack].
+type lack struct{ inUse, size, waiting int }
+
+func (l *lack) Error() string {
+	return fmt.Sprintf("%v: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line",
+		ErrNoMemory, l.inUse, l.size, l.waiting)
+}
+
+func (l *lack) Unwrap() error { return ErrNoMemory }
 
 // LastServed returns when a waiting share last got its memory. It returns zero if none has waited.
 func (b *Budget) LastServed() time.Time {

@@ -249,3 +249,16 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 		})
 	}
 }
+
+// The error that describes a lack of memory costs one allocation, because it is made at each look
+// at a shard that waits.
+func TestALackOfMemoryIsCheap(t *testing.T) {
+	b := New(64 << 20)
+	err := b.Lack()
+	if want := "no memory is free for more records: 0 of the 67108864 bytes of MaxMemory are in use, and 0 shards wait in line"; !errors.Is(err, ErrNoMemory) || err.Error() != want {
+		t.Errorf("the error is %v, want %s that wraps ErrNoMemory", err, want)
+	}
+	if n := testing.AllocsPerRun(100, func() { err = b.Lack() }); n > 1 {
+		t.Errorf("an error costs %v allocations, want 1", n)
+	}
+}
