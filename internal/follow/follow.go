@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. It takes pages in
-// turns from the shards that have pages. Polled shards have no goroutine. Each shard that is read
-// by fan-out has one.
+// Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. Run takes pages in
+// turn from the shards that have pages. Polled shards have no goroutine. Each shard that is read by
+// fan-out has one.
 type Stream struct {
 	Setup     *source.Setup
 	Budget    *memory.Budget

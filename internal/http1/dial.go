@@ -53,8 +53,8 @@ func tlsConfig(from *tls.Config, name string) *tls.Config {
 	return config
 }
 
-// dial makes a connection. The caller has already counted it in h.open. If dial fails, it releases
-// that place.
+// dial makes a connection. The caller has already counted the connection in h.open. If dial fails,
+// it takes the connection out of that count.
 func (h *Host) dial(ctx context.Context) (*conn, error) {
 	nc, err := h.client.opts.DialContext(ctx, "tcp", h.addr)
 	if err != nil {

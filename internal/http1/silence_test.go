@@ -159,8 +159,8 @@ func TestAListenerIsInterrupted(t *testing.T) {
 }
 
 // If a connection is silent, all connections that have not answered since then become suspect. Idle
-// suspect connections are closed, and one that a line keeps is not reused. A connection that has
-// answered since then is reused.
+// suspect connections are closed, and a suspect connection that a line keeps is not reused. A
+// connection that has answered since then is reused.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
