@@ -128,9 +128,9 @@ func Back(
 }
 
 // left returns the sorted shards outside the stream for which the KCL gets finished leases. These
-// are the shards of finished leases, and each parent of a merge whose other parent is in the stream
-// and not finished. At the end of that other parent, the KCL waits until both parents have a lease,
-// or neither has one.
+// are the shards of finished leases. They also include a parent of a merge without a lease, if the
+// other parent is in the stream and has an unfinished lease. At the end of that other parent, the
+// KCL waits until both parents have a lease, or neither has one.
 func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	for id, l := range ours {
 		if _, there := graph.Shard(id); !there && l.Finished() {
@@ -154,7 +154,8 @@ func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// checkTimes returns an error if a lease is at a time and at does not cover that time.
+// checkTimes returns an error if the position of a lease is a time, and the argument at is neither
+// the oldest record nor a time up to that position.
 func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) error {
 	var first *lease.Lease
 	n := 0

@@ -286,9 +286,9 @@ type Seen struct {
 }
 
 // Settle compares a plan with the stream. If all user records of a record are done, a position
-// inside the record becomes the position after it; the table alone does not show this. Records that
-// have expired and shards that could not be read become notes. Settle returns an error for a
-// sequence number that the service does not know.
+// inside the record becomes the position after it. The table does not contain the number of user
+// records. Records that have expired and shards that could not be read become notes. Settle returns
+// an error for a sequence number that the service does not know.
 func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
 	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
 	for i := range settled.Leases {

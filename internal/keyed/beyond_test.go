@@ -127,7 +127,8 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 	}
 }
 
-// Every text is parsed without a panic. It never skips more records than it contains.
+// Every text is parsed without a panic. A text never makes Known skip more records than the text
+// counts.
 func FuzzParseBeyond(f *testing.F) {
 	s, _, _ := spanOf(rand.New(rand.NewPCG(1, 1)), 50, 0.5)
 	f.Add(s.Beyond(0, 300), uint8(0))

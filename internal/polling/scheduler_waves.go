@@ -13,7 +13,7 @@ import (
 //
 // One goroutine takes the answers of a wave in order. If one answer is late or takes long to
 // deliver, the answers behind it must not wait. After two ticks another goroutine continues behind
-// the late answer. If a request cannot be sent separately, its read is the last of the wave.
+// the late answer. If a request cannot be sent without waiting, its read is the last of the wave.
 type wave struct {
 	feeds [waveSize]*Feed // the first size feeds have reads in progress
 	conns [waveSize]*conn // one for each feed

@@ -8,8 +8,8 @@ import (
 
 // Status is the status of reading a shard.
 type Status struct {
-	// Doing is what the reader does since Since, or why it waits: a reason whose activity is
-	// Starting, Reading, Waiting or Stopping, or ReadFailed.
+	// Doing describes what the reader has been doing since the time Since, or why it waits. It is
+	// ReadFailed, or a reason whose activity is Starting, Reading, Waiting or Stopping.
 	Doing   health.Reason
 	Since   time.Time
 	Attempt int // number of consecutive failed reads
