@@ -51,8 +51,8 @@ var errPutSlow = fmt.Errorf("no whole answer in time: %w", context.DeadlineExcee
 // answer. The results share memory. Errors are the same as for [Caller.GetRecords].
 //
 // If a call fails after the request was sent, the records may still be stored. Only an error of the
-// service with a status below 500 means that they are not. A call is therefore never sent twice.
-// The exception is a second call in JSON after the endpoint refused CBOR.
+// service with a status below 500 means that no record is stored. A call is therefore never sent
+// twice. The exception is a second call in JSON after the endpoint refused CBOR.
 func (c *Caller) PutRecords(ctx context.Context, req *PutRequest) ([]codec.PutResult, error) {
 	timeout := req.Timeout
 	if timeout == 0 {
