@@ -102,10 +102,10 @@ func (p *Policy) Judge(c Call) Verdict {
 	return v
 }
 
-// JudgeKiller decides about a record that has killed its workers. held is how long this worker has
-// had the shard. other reports whether this worker has handled other records during that time. If
-// so, the record is the probable cause: a broken build would die with every record and handle no
-// other record.
+// JudgeKiller returns the next step for a record that has killed its workers. held is how long this
+// worker has had the shard. other reports whether this worker has handled other records during that
+// time. If so, the record is the probable cause: a broken build would die with every record and
+// handle no other record.
 func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Action {
 	return p.hold(1, held, other, room)
 }

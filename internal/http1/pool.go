@@ -196,8 +196,8 @@ func (c *conn) end() {
 	_ = c.Close() // an error does not matter
 }
 
-// suspects reports whether a connection may be dead for the same reason as one that was closed for
-// silence.
+// suspects reports whether a connection may be dead for the same reason as a connection that was
+// closed because it was silent.
 func (h *Host) suspects(c *conn) bool {
 	silent := h.silent.Load()
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
@@ -239,8 +239,8 @@ func (h *Host) free() {
 	}
 }
 
-// expire closes connections that have been idle for too long, and sets the timer for the next one.
-// All connections share one timer.
+// expire closes connections that have been idle for too long, and sets the timer for the next
+// connection. All connections share one timer.
 func (h *Host) expire() {
 	h.mu.Lock()
 	now := time.Now()

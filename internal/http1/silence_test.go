@@ -228,7 +228,8 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	})
 }
 
-// If no further connection is allowed, a new connection replaces the one that was idle longest.
+// If no further connection is allowed, a new connection replaces the connection that was idle
+// longest.
 func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

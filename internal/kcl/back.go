@@ -32,7 +32,7 @@ type Return struct {
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
-//   - A lease at a time is written as AT_TIMESTAMP. For such a lease, the KCL uses the time in its
+//   - A lease whose position is a time is written as AT_TIMESTAMP. The KCL then uses the time in its
 //     configuration. The argument at must be that time, and not later than the time of any of these
 //     leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
 //   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
@@ -297,9 +297,9 @@ func (w *Write) onto(there *Lease) bool {
 	}
 }
 
-// Item returns the item for a lease that the table does not have yet. The item is as a worker of
-// the KCL makes it, and has no owner. It has no entityType, because older versions do not write
-// that attribute. All versions read an item without entityType as a lease.
+// Item returns the item for a lease that the table does not have yet. The item equals an item that
+// a worker of the KCL creates, and has no owner. It has no entityType, because older versions do
+// not write that attribute. All versions read an item without entityType as a lease.
 func (w *Write) Item() Item {
 	l := &w.Lease
 	it := Item{
@@ -351,8 +351,8 @@ const (
 
 func whole(n int64) Value { return Value{Type: Number, Text: strconv.FormatInt(n, 10)} }
 
-// Unwritten returns the differences of a table from a plan, as sentences. A lease with later
-// progress is not a difference, because a worker may have begun already.
+// Unwritten returns the differences between a table and a plan, as sentences. A lease with later
+// progress is not a difference, because a worker may already have made progress.
 func Unwritten(writes []Write, t Table) []string {
 	have := map[string]*Lease{}
 	for i := range t.Leases {

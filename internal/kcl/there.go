@@ -249,8 +249,8 @@ func short(id string) string {
 	return cmp.Or(strings.TrimLeft(number, "0"), "0")
 }
 
-// Differences returns the differences of a view from the leases of a plan, as sentences. A lease
-// with later progress is not a difference, because a worker may have begun already.
+// Differences returns the differences between a view and the leases of a plan, as sentences. A
+// lease with later progress is not a difference, because a worker may already have made progress.
 func Differences(want []change.Wanted, v lease.View) []string {
 	have := map[lease.Key]*lease.Lease{}
 	for i := range v.Leases {

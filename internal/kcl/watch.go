@@ -29,7 +29,7 @@ type Watch struct {
 	leases map[string]*observed
 	pulses map[string]*observed
 	last   time.Time
-	// vanished is the time of the last look that missed a lease of an earlier look.
+	// vanished is the time of the last look at which a lease of an earlier look was missing.
 	vanished time.Time
 }
 

@@ -67,8 +67,8 @@ func nameOf(r *source.Record) []byte {
 	return sum[:hashBytes]
 }
 
-// Known contains which records after a mark are already done. It is read one record after the
-// other. The zero Known contains no record.
+// Known contains which records after a mark are already done. Done must be called for one record
+// after the other, in order. The zero Known contains no record.
 type Known struct {
 	name string // hash of the first record; "" after the record was read
 	runs []byte

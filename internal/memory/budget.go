@@ -158,8 +158,8 @@ func (s *Share) TryTake(least, most int) int {
 	return s.take(least, most)
 }
 
-// Most returns the maximum number of bytes that the share can have without the reserve. That is the
-// number if no other shard uses the common half.
+// Most returns the maximum number of bytes that the share can have without the reserve. This
+// maximum is available if no other shard uses the common half.
 func (s *Share) Most() int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Report is what the owner of a shard reported in a minute.
+// Report is the report of a shard's owner about one minute.
 type Report struct {
 	Minute  int64 // since the beginning of 1970
 	Session string

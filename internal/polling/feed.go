@@ -195,7 +195,7 @@ func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 
 // Last reads once more if all records were handled and the shard was at its tip. It does not wait
 // for the idle interval and does not retry. A reader calls Last before it hands the shard off, so
-// that the next reader has fewer records to catch up.
+// that the next reader has to catch up with fewer records.
 func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
 	if !f.atTip || f.queue != nil || f.gone {

@@ -101,7 +101,7 @@ func (s *standing) stops() {
 	}
 }
 
-// stopBegan returns when the stop began, zero before that.
+// stopBegan returns when the stop began, or zero before that.
 func (s *standing) stopBegan() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

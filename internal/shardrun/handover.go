@@ -77,7 +77,7 @@ func (d *Handover) Context() context.Context { return &d.ctx }
 func (d *Handover) IsKeyed() bool { return d.key != nil }
 
 // WantedBack reports whether the handler should stop after the record at hand, because another
-// worker is to have the lease.
+// worker is to get the lease.
 func (d *Handover) WantedBack() bool { return d.loop.wantedBack(d.until) }
 
 // Poison reports whether the memory of handled records is overwritten, to reveal handlers that keep

@@ -66,7 +66,7 @@ func New(in *Shared, t *group.Term) *Loop {
 	return l
 }
 
-// next is what follows a step of a loop.
+// next is the result of a step of a loop. It determines what the loop does next.
 type next struct {
 	then then
 	err  error // a StopError with stops; a pull.EndedError with again
@@ -82,8 +82,8 @@ const (
 	stops      // the user's code ends Run
 )
 
-// stopsWith returns the next for an error with which the user's code ends Run. For nil, it returns
-// goOn.
+// stopsWith returns the result of a step in which the user's code ended Run with err. For a nil
+// err, it returns goOn.
 func stopsWith(err error) next {
 	if err == nil {
 		return next{}

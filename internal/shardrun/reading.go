@@ -241,7 +241,7 @@ func (l *Loop) refusedAt() Position {
 	return at
 }
 
-// Expired reports records that have left the stream, or may have, and were not handled.
+// Expired reports unhandled records that have left the stream, or that may have left it.
 func (l *Loop) Expired(e source.Expiry) {
 	args := []any{"seq", e.At, "resumes", e.Next}
 	if !e.From.IsZero() {

@@ -247,8 +247,8 @@ type failing struct {
 	stack bool // of a panic, was logged
 }
 
-// failingAt returns the history of failures at a position. It is a new one if the last failure was
-// at another position.
+// failingAt returns the history of failures at a position. It returns a new history if the last
+// failure was at another position.
 func failingAt(l *Loop, at Position) *failing {
 	if l.failing == nil || l.failing.at != at {
 		l.failing = &failing{at: at}
