@@ -32,9 +32,9 @@ type Return struct {
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
-//   - A lease whose position is a time is written as AT_TIMESTAMP. The KCL then uses the time in its
-//     configuration. The argument at must be that time, and not later than the time of any of these
-//     leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
+//   - A lease whose position is a time is written as AT_TIMESTAMP. The KCL then uses the time in
+//     its configuration. The argument at must be that time, and not later than the time of any of
+//     these leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
 //   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
 //     at its oldest record, unless a later shard has a lease: then it was finished.
 //   - A lease in the table that no worker ever had is overwritten. A lease with newer progress is
