@@ -176,9 +176,9 @@ func errIs(t *testing.T, err, want error) int {
 	return 0
 }
 
-// For any hanging handlers and record sizes, the budget is exceeded by at most one page,
-// unless a share keeps the reserve for longer than OverKept. Every
-// shard that does not hang makes progress.
+// For any number of hanging handlers and any record sizes, the budget is exceeded by at most one
+// page, unless a share keeps the reserve for longer than OverKept. Every shard that does not hang
+// makes progress.
 func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 	for _, test := range []struct{ shards, hung, largest int }{{4, 1, 10 * mib}, {40, 39, 200 << 10}, {300, 200, 50 << 10}, {300, 0, 10 * mib}} {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {
