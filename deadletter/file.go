@@ -74,7 +74,7 @@ func (f *file) Put(ctx context.Context, letters []Letter) error {
 	to := json.NewEncoder(&lines)
 	for i := range letters {
 		if err := to.Encode(&letters[i]); err != nil {
-			return fmt.Errorf("weir: letter %s: %w", letters[i].ID, err)
+			return fmt.Errorf("weir: dead letter %s: %w", letters[i].ID, err)
 		}
 	}
 	return f.add(lines.Bytes())

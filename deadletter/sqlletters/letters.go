@@ -134,7 +134,7 @@ func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	for i := range letters {
 		text, err := json.Marshal(&letters[i])
 		if err != nil {
-			return fmt.Errorf("sqlletters: letter %s: %w", letters[i].ID, err)
+			return fmt.Errorf("sqlletters: dead letter %s: %w", letters[i].ID, err)
 		}
 		if err := b.do(ctx, "letter "+letters[i].ID, b.put, key(letters[i].ID), text); err != nil {
 			return err

@@ -124,7 +124,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 					}
 					o.Failed++
 					if first == nil {
-						first = fmt.Errorf("weir: letter %s: %w", item.ID, err)
+						first = fmt.Errorf("weir: dead letter %s: %w", item.ID, err)
 					}
 					continue
 				}

@@ -44,7 +44,7 @@ is retried twice is handled twice. A queue (--dead sqs:URL) cannot be listed:
 "weir dead peek" shows some of its dead letters, and "weir dead retry" deletes
 those that were handled.
 
-Applications can share a place. --app chooses the dead letters of one. "weir
+Applications can share a place. --app chooses the dead letters of one application. "weir
 dead retry" and "weir dead drop" need it if the place has dead letters of
 several applications.`,
 		Args: cli.NoArgs,
