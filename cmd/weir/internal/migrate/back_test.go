@@ -55,7 +55,7 @@ func TestThereAndBack(t *testing.T) {
 	clitest.Stop(t, worker)
 	if _, said := clitest.MustExit(t, cli.ExitFailed, append(back, "--yes")...); !strings.Contains(
 		said,
-		"are at a time",
+		"leases of stream orders are times",
 	) ||
 		!strings.Contains(said, "or give --at oldest") {
 		t.Errorf("a lease at a time: %s", said)
