@@ -20,9 +20,9 @@ import "time"
 // the wait. [Batch].Checkpoint also waits for earlier records of the shard. The last batch of a
 // shard has no records, and comes when all keys are done.
 //
-// A stream that distributes records by itself may have records without a key, which weir handles in
-// no order. In such a stream the records of one key are in different shards, so they have no order
-// either.
+// A stream that distributes records by itself may have records without a key. weir handles them in
+// any order. In such a stream, records with the same key are in different shards, so weir keeps no
+// order between them either.
 //
 // Keys works with [Consumer.Run], not with RunShards, RunPull and Records, and not with
 // ReuseBuffers.

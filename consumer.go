@@ -87,7 +87,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	return c.run(ctx, h, nil)
 }
 
-// run is Run with a handler for all shards, or with one for each term.
+// run does what Run does. Either h handles all shards, or terms makes a handler for each term.
 func (c *Consumer) run(ctx context.Context, h Handler, terms *termHandlers) error {
 	return c.newRun(ctx, h, terms).Run(ctx)
 }

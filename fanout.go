@@ -14,7 +14,7 @@ import (
 //
 // AWS bills a registered consumer by the shard and hour until it is deregistered. `weir fanout
 // list` shows the registered consumers, and `weir fanout remove` deregisters one. A stream can have
-// 20 consumers, in some modes 50.
+// 20 consumers, or 50 in some of its capacity modes.
 //
 // Subscriptions use separate connections, which the client's HTTP client makes. The connections use
 // HTTP/2 if the transport of the HTTP client supports that. The HTTP client's timeout for whole
@@ -25,7 +25,7 @@ import (
 //
 // If the consumer is missing, if the service refuses a subscription, if three subscriptions in a
 // row fail, or if there is no memory for one message, weir polls the shard and tries fan-out again
-// every minute. [event.FanOutChanged] reports both changes.
+// every minute. [event.FanOutChanged] reports the change to polling and the change back.
 type FanOut struct {
 	// Mode selects polling or fan-out, and says whether weir registers and deregisters the
 	// consumer. Defaults to FanOutOff, which is polling.
@@ -93,8 +93,8 @@ func (m FanOutMode) String() string {
 // on reports whether records are pushed.
 func (f *FanOut) on() bool { return f.Mode >= FanOutExisting && f.Mode <= FanOutTemporary }
 
-// check reports invalid values. options is the name of the options, all are their streams, and more
-// says that other streams may follow. It does not fill in Name.
+// check reports invalid values. options is the name of the options, all contains their streams, and
+// more is true if DiscoverStreams may add others. check does not fill in Name.
 func (f *FanOut) check(options string, region *string, all []streams.Stream, more bool, bad badFunc) {
 	if f.Mode < FanOutOff || f.Mode > FanOutTemporary {
 		bad(options+".FanOut.Mode", "%d must be FanOutOff, FanOutExisting, FanOutRegister or FanOutTemporary", f.Mode)

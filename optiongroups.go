@@ -42,8 +42,8 @@ func (b *Batching) check(keys bool, bad badFunc) {
 	}
 }
 
-// Polling sets how a [Consumer] or a [Reader] polls shards. While a shard is read by fan-out, it
-// has no effect.
+// Polling sets how a [Consumer] or a [Reader] polls shards. Polling has no effect on a shard while
+// it is read by fan-out.
 type Polling struct {
 	// IdleInterval is the pause between two reads of a shard without new records, 200 ms to 1 min.
 	// Defaults to 1 s. While there is more to read, weir reads as fast as the service and Share
@@ -112,11 +112,12 @@ type Timing struct {
 	// not count: throttling, a refused position, a missing stream. A failing handler does not count
 	// either, because weir calls it again.
 	StallAfter time.Duration
-	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks it
-	// with each heartbeat. After that, the context of the call ends with [ErrStalled]. When the
-	// handler has returned, or HandoffTimeout later, the lease goes to another worker, which
-	// handles the batch again. 0, the default, is no limit, because a handler that is only slow
-	// would never finish. weir reports a handler that takes longer than StallAfter.
+	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks
+	// the time with each heartbeat. When the time is over, the context of the call ends with
+	// [ErrStalled]. When the handler has returned, or HandoffTimeout later, the lease goes to
+	// another worker, which handles the batch again. 0, the default, is no limit, because with a
+	// limit a handler that is only slow might never finish a batch. weir reports a handler that
+	// takes longer than StallAfter.
 	HandlerTimeout time.Duration
 	// ListInterval is the time between two listings of a stream's shards by the leader, while there
 	// is no sign of a change. 1 s to 1 h. Defaults to 1 min.
