@@ -22,10 +22,10 @@ type Observation struct {
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
-	// Reason is what the owner does since Since, such as [InHandler]. If there is no owner, it is
-	// why not, such as [NoWorker], and Since is when the last heartbeat of the previous owner was
-	// seen, or zero. Detail completes the words of Reason. For [OtherReason] it is the text that
-	// the worker reported.
+	// Reason is what the owner has been doing since Since, such as [InHandler]. If there is no
+	// owner, Reason is why there is none, such as [NoWorker], and Since is when the last heartbeat
+	// of the previous owner was seen, or zero. Detail completes the words of Reason. For
+	// [OtherReason] it is the text that the worker reported.
 	Reason Reason
 	Detail string
 	Since  time.Time
