@@ -16,9 +16,8 @@ const MaxState = 1 << 20
 // noState is the state in the first event of a window.
 const noState = "{}"
 
-// windowAllowance is how long a window without later records stays open after its end. The window
-// ends when its shard is seen to be empty that much later. The time is measured with the clock of
-// this machine.
+// windowAllowance delays the end of a window that no later record ends. Such a window ends when the
+// shard is seen to be empty this long after the window's time range, by the clock of this machine.
 const windowAllowance = 5 * time.Second
 
 // span is the time range of a window.

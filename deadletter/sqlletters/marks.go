@@ -2,8 +2,8 @@ package sqlletters
 
 import "github.com/weir-go/weir/internal/seen"
 
-// marks stores, for each marked dead letter, the box that had marked it when this box last yielded
-// or marked it. Dead letters without a mark, which most are, have no entry.
+// marks stores, for each marked dead letter, the box whose mark was in the table when this box last
+// yielded or marked the dead letter. Dead letters without a mark, which most are, have no entry.
 type marks struct{ seen.Items[string] }
 
 // from returns the box that had marked a dead letter when this box saw it. It returns "" if there
