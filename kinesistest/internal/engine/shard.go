@@ -179,8 +179,8 @@ func (sh *shard) between(index uint64, now time.Time) string {
 	return sequence{created: sh.second, index: index - 1, arrival: max(second+1, seconds(now)), shard: sh.number}.String()
 }
 
-// isPast reports whether s was returned by between. Such a number is larger than that of the record
-// with its index.
+// isPast reports whether between returned s. Such a number is larger than the number of the record
+// with the same index.
 func (sh *shard) isPast(s sequence) bool {
 	second, known := sh.arrived(s.index)
 	return known && s.arrival > second
