@@ -39,7 +39,7 @@ var (
 	// ErrNotReleased is wrapped by the error of Run if the store did not answer while Run stopped,
 	// so the store may still count leases as this worker's. The text names the shards that the
 	// worker knows of; a leader may have assigned more to it since the last answer. Other workers
-	// take them over after Options.Timing.FailoverAfter.
+	// take over these leases after Options.Timing.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound

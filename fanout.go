@@ -34,14 +34,14 @@ type FanOut struct {
 	// [a-zA-Z0-9_.-]. In Options it defaults to App: all workers of the application use the
 	// consumer, and no other application may. In ReaderOptions there is no default, and the
 	// consumer must not be that of an application or of another Reader, because the Reader takes
-	// over its subscriptions. The KCL calls it consumerName.
+	// over the subscriptions of the consumer. The KCL calls it consumerName.
 	Name string
-	// ARNs are the ARNs of registered consumers, at most one for each stream. weir reads their
-	// streams with them, and never registers or deregisters them. In Options, the other streams use
-	// Name and Mode. A Reader has one stream, so ReaderOptions take one ARN, without Name and with
-	// FanOutExisting. Each consumer has to belong to a stream that is read; weir checks that before
-	// it uses the consumer. Do not change the slice after New or NewReader. The KCL calls it
-	// consumerArn.
+	// ARNs are the ARNs of registered consumers, at most one for each stream. weir uses these
+	// consumers to read their streams, and never registers or deregisters them. In Options, the
+	// other streams use Name and Mode. A Reader has one stream, so ReaderOptions take one ARN,
+	// without Name and with FanOutExisting. Each consumer has to belong to a stream that is read;
+	// weir checks that before it uses the consumer. Do not change the slice after New or NewReader.
+	// The KCL calls it consumerArn.
 	ARNs []string
 }
 

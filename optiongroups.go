@@ -94,9 +94,9 @@ type Timing struct {
 	// lives and saves its progress. 100 ms to 1 min. Defaults to 1 s.
 	HeartbeatInterval time.Duration
 	// FailoverAfter is the time for which a worker may be silent before others take its shards.
-	// While the store is silent, a worker's leases stay valid for the same time. 3 heartbeat
-	// intervals to 1 h. Defaults to 5 s, or to 3 heartbeat intervals if that is longer. The KCL
-	// calls it failoverTimeMillis.
+	// While the store is silent, a worker's leases stay valid for nine tenths of this time. 3
+	// heartbeat intervals to 1 h. Defaults to 5 s, or to 3 heartbeat intervals if that is longer.
+	// The KCL calls it failoverTimeMillis.
 	FailoverAfter time.Duration
 	// HandoffTimeout is the time that a handler has to finish its batch when a lease moves to
 	// another worker. After that, the lease is taken away. A heartbeat interval to 24 h. Defaults

@@ -109,8 +109,8 @@ func (l *Letter) Describe(err error, stack string) {
 	l.Stack = clean(stack, mostStack, true)
 }
 
-// typeOf returns the type of the most specific error. That is the innermost error that is more than
-// a text.
+// typeOf returns the type of the innermost error that is more than a text. Errors of errors.New and
+// fmt.Errorf, and the wrappers of package weir, do not count.
 func typeOf(err error) string {
 	name := "*errors.errorString"
 	for ; err != nil; err = errors.Unwrap(err) {

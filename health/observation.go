@@ -15,8 +15,8 @@ const Unknown time.Duration = -1
 type Observation struct {
 	// At is when the shard was observed. It must be set.
 	At time.Time
-	// Handled is the handled position, and Saved is the checkpoint. Outside the worker only Saved
-	// is known, and Handled is zero.
+	// Handled is the handled position, and Saved is the checkpoint. An observer outside the worker
+	// knows only Saved, and leaves Handled zero.
 	Handled, Saved shard.Position
 	// ReadLag, HandledLag and SavedLag are 0 if no records wait.
 	ReadLag, HandledLag, SavedLag time.Duration

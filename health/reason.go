@@ -164,8 +164,8 @@ func ReportedReason(word string) Reason {
 	return OtherReason
 }
 
-// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. It
-// returns word itself, as the worker spelled it, if this version does not know it.
+// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. If this
+// version does not know the word, ReportedWords returns word itself, as the worker spelled it.
 func ReportedWords(word string) string {
 	if r := ReportedReason(word); r > OtherReason {
 		return r.String()

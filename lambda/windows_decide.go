@@ -35,7 +35,7 @@ func spanOf(at time.Time, size time.Duration) span {
 
 // sameWindow returns how many records at the start of a batch belong to one window, and that
 // window. n is the number of records in the batch. latest is the latest arrival time of the earlier
-// records, or zero. Records may be out of order: one that arrived before latest belongs to the
+// records, or zero. Records may be out of order: a record that arrived before latest belongs to the
 // window of latest. last is the new value of latest.
 func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size time.Duration) (same int, of span, last time.Time) {
 	for same < n {

@@ -19,7 +19,7 @@ type ChangeTags struct {
 }
 
 // resourceRef is the part of a request that names a stream or consumer. If byARN is false, it names
-// a stream like streamRef. Otherwise it names a stream or consumer by its ARN.
+// a stream as a streamRef does. Otherwise it names a stream or consumer by its ARN.
 type resourceRef struct {
 	streamRef
 	resource optText

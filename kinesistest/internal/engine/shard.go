@@ -104,8 +104,8 @@ func (sh *shard) trim(horizon int64) int64 {
 		size += sh.records[i].size()
 	}
 	sh.trimmed = arrivalSecond(sh.records[n-1].arrival)
-	// Copy the slice to release the dropped records. The copy waits until half of the array is
-	// dropped records; otherwise a busy shard would copy on each read.
+	// Copy the slice to release the dropped records. The copy waits until half of the array
+	// contains dropped records; otherwise a busy shard would copy on each read.
 	sh.records = sh.records[n:]
 	if sh.dead += n; sh.dead > len(sh.records) {
 		sh.records, sh.dead = slices.Clone(sh.records), 0
