@@ -40,9 +40,9 @@ func At(t time.Time) Position { return shard.At(t) }
 // [event.PositionExpired] reports each case, with every policy.
 //
 // Instead of refusing the checkpoint, the service may continue with the oldest record in the
-// stream. weir begins reading at the last handled record, so it detects the gap and reports it.
-// weir cannot detect whether records between the last handled record and the oldest record were
-// lost, so it continues reading with every policy.
+// stream. weir begins reading at the last handled record. If another record comes first, weir
+// reports that. weir cannot detect whether records between the last handled record and the oldest
+// record were lost, so it continues reading with every policy.
 type ExpiredPolicy int
 
 const (

@@ -215,8 +215,8 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	})
 }
 
-// If the loop over the batches is left or panics in the middle of an answer of GetRecords, the
-// Reader keeps no memory and no goroutine, and makes no further calls.
+// If the loop over the batches is left or panics in the middle of a read, the Reader keeps no
+// memory and no goroutine, and makes no further calls.
 func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for name, end := range map[string]func(){"left": func() {}, "panics": func() { panic("in the loop") }} {

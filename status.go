@@ -20,13 +20,13 @@ type ShardStatus struct {
 	Saved         Position // the position in the store, at or before At
 	// Reason is what this worker does with the shard, or what the shard waits for. If the handler
 	// has work, Reason is about the handler. Otherwise it is about reading. Every wait has a limit,
-	// or ends with the lease. Since is the time from which on Reason applies. Activity is
-	// Reason.Activity(), one of six words.
+	// or ends with the lease. Since is when Reason began to apply. Activity is Reason.Activity(),
+	// one of six words.
 	Activity health.Activity
 	Reason   health.Reason
 	Since    time.Time
 	// Reading is what the reads of the shard do or wait for. Reads continue while the handler
-	// works. ReadingSince is the time from which on Reading applies.
+	// works. ReadingSince is when Reading began to apply.
 	Reading      health.Reason
 	ReadingSince time.Time
 
