@@ -207,8 +207,8 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
-		// If the answer to an earlier attempt was lost, the current mark may already come from this
-		// box.
+		// The statement also accepts a mark of this box. If the answer to an earlier attempt was
+		// lost, the current mark may come from that attempt.
 		statement, args = b.markIf, append(args, from, b.by)
 	}
 	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
