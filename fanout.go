@@ -99,7 +99,7 @@ func (f *FanOut) check(options string, region *string, all []streams.Stream, mor
 	if f.Mode < FanOutOff || f.Mode > FanOutTemporary {
 		bad(options+".FanOut.Mode", "%d must be FanOutOff, FanOutExisting, FanOutRegister or FanOutTemporary", f.Mode)
 	}
-	const without = "is set although %s.FanOut.Mode is FanOutOff: set the mode, or leave it out"
+	const without = "is set although %s.FanOut.Mode is FanOutOff: set the mode, or remove this option"
 	switch {
 	case f.Name == "":
 	case !appForm.MatchString(f.Name):

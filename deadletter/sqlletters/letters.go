@@ -211,7 +211,7 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 		// lost, the current mark may come from that attempt.
 		statement, args = b.markIf, append(args, from, b.by)
 	}
-	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
+	rows, err := b.exec(ctx, "marking dead letter "+id, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 		var state, by string
 		err := b.db.QueryRowContext(ctx, b.look, key(id)).Scan(&state, &by)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("sqlletters: marking letter %s: %w", id, err)
+			return fmt.Errorf("sqlletters: marking dead letter %s: %w", id, err)
 		}
 		if by != b.by || state != string(to) {
 			return fmt.Errorf("%w: %s", deadletter.ErrChanged, id)

@@ -280,6 +280,6 @@ func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
 	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {
 		return err
 	}
-	return fmt.Errorf("%w: dead letter %s has %d bytes, and a message of this queue %d at most (MaximumMessageSize, up to %d): allow larger ones, or use S3",
+	return fmt.Errorf("%w: dead letter %s has %d bytes, but this queue allows messages of at most %d bytes (MaximumMessageSize, up to %d): allow larger messages, or use S3",
 		ErrTooLarge, m.id, len(m.text), a.MaxBytes, mostMessage)
 }
