@@ -43,8 +43,8 @@ func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 	}
 	defer cancel()
 	if r.First {
-		// The format of the stored state must be known before anything is written. The leader can
-		// change before the answer, so it is read again.
+		// This read checks the format of the stored state before anything is written. The leader is
+		// read again below, because the leader can change before this heartbeat is answered.
 		if _, err := s.readOthers(ctx, app, r); err != nil {
 			return lease.Orders{}, err
 		}
@@ -74,8 +74,8 @@ func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 	wg.Wait()
 	key := orderKey{app, r.Session}
 	if err = cmp.Or(err, readErr); err != nil {
-		// A part of the report may have taken effect, and the next report need not contain it
-		// again.
+		// A part of the report may have taken effect, and the next report may lack that part. The
+		// cached orders may then be wrong.
 		s.forget(key)
 		return lease.Orders{}, err
 	}

@@ -100,8 +100,8 @@ var mysql = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.MySQLCode(err) {
 		case "1205", "1213", "1020", "1062":
-			// This is a lock, a deadlock, a changed row, or another transaction that created the
-			// same row.
+			// The codes mean a lock timeout, a deadlock, a changed row, and a row that another
+			// transaction created first.
 			return true
 		}
 		return false

@@ -15,8 +15,8 @@ var postgres = &dialect{
 	dollars: true,
 	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
-		// Text is compared by its bytes. Pages of rows that change with each heartbeat have free
-		// space, so that updates need not change an index.
+		// Text is compared by its bytes. Tables whose rows change with each heartbeat have free
+		// space in their pages (fillfactor), so that updates need not change an index.
 		`CREATE TABLE {applications} (
   app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
@@ -99,8 +99,8 @@ var postgres = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.SQLState(err) {
 		case "40001", "40P01", "55P03", "23505":
-			// This is a serialization failure, a deadlock, a lock, or another transaction that
-			// created the same row.
+			// The codes mean a serialization failure, a deadlock, an unavailable lock, and a row
+			// that another transaction created first.
 			return true
 		}
 		return false

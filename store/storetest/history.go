@@ -56,7 +56,7 @@ var historyCases = []testCase{
 				e.Fatal(err)
 			}
 		}
-		// The callers have repeated these calls, and work has continued.
+		// The callers repeat the lost calls, and work continues before the lost calls arrive.
 		e.beat("a", at("1", 2, seq(9)), lease.Progress{Key: k("2"), Epoch: 2, Position: seq(5), Release: true}, at("3", 2, seq(50)), at("4", 2, shard.End))
 		e.must(assign("1", 2, "b"), assign("5", 3, "b"), move("3", 2, seq(1)))
 		e.must(assign("3", 3, "b"))
@@ -412,8 +412,9 @@ func (h *history) actions() []lease.Action {
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
-			// If a Forget followed by an EndSession is repeated, both can take effect. A Drain can
-			// come before or after an end.
+			// Use at most one of these actions for each session, because their results depend on
+			// the order. If a Forget followed by an EndSession is repeated, both can take effect. A
+			// Drain can come before or after an end.
 			if ends[session] {
 				continue
 			}

@@ -283,7 +283,7 @@ func (e *env) held(o lease.Orders, keys ...lease.Key) {
 	}
 }
 
-// end marks a session as ended, for any heartbeat count.
+// end marks a session as ended, whatever its heartbeat count is.
 func (e *env) end(session string) {
 	e.Helper()
 	w, ok := e.worker(session)
