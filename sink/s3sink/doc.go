@@ -35,7 +35,7 @@
 // shard then reads the same records again and writes the object. Only the newest link can lack its
 // object, and only until the shard has an owner again.
 //
-// The name of a link contains the number of digits of the sequence number and the digits
-// themselves, each subtracted from 9. The newest link is therefore listed first, and a single
-// request finds the end of the chain.
+// The name of a link contains the number of digits of the sequence number, in three digits, and
+// then the sequence number. Every digit is subtracted from 9. The newest link is therefore listed
+// first, and a single request finds the end of the chain.
 package s3sink

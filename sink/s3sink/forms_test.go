@@ -114,7 +114,8 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// The map contains damaged links by the expected error. The second argument of each is the key.
+// Each entry of the map damages a valid link. It replaces its key by new in the link's text, and
+// says is a part of the expected error.
 func TestDamagedLinks(t *testing.T) {
 	s := sink(t, fakes3.New(), s3sink.Options{})
 	start := "_weir/s/shardId-0/start"

@@ -151,7 +151,7 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		}
 		other := start(t, srv, store, s.PullHandler(), named("two"))
 		time.Sleep(time.Minute)
-		// One object for each of the two shards that were handed off.
+		// There is one object for each of the two shards that were handed off.
 		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%d objects", len(objects))
 		}

@@ -12,8 +12,8 @@ import (
 // programs to change a schema.
 func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
-// Migrate creates the table unless it exists. The error says if a table with this name is not one
-// of positions.
+// Migrate creates the table unless it exists. It returns an error if the table exists and is not a
+// table of positions.
 //
 // It may be repeated, and any number of processes may call it at the same time. No other function
 // of the library calls it. It needs permissions to create and change tables, which workers and
