@@ -140,7 +140,8 @@ type Pending struct {
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
 }
 
-// failure is why an attempt failed. Records that failed together share it.
+// failure contains the reason why an attempt failed. Records that failed together share one
+// failure.
 type failure struct {
 	code  string
 	cause error

@@ -128,7 +128,7 @@ func TestStopWhileARequestIsBuilt(t *testing.T) {
 	}
 }
 
-// Counts.Codes contains each refusal under its code. It is a copy.
+// Counts.Codes contains each refusal under its code. The map is a copy.
 func TestCodes(t *testing.T) {
 	o := Options{NoAggregation: true}
 	inBubble(t, 1, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {
@@ -164,7 +164,7 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// An error has the last code that the service answered with, and the last reason that is not Close.
+// An error has the last code that the service answered with, and the last reason other than Close.
 func TestErrorHasTheLastReason(t *testing.T) {
 	const code = "ProvisionedThroughputExceededException"
 	full := kinesistest.Fault{Err: &kinesistest.Error{Code: code, Message: "full"}}
