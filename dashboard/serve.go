@@ -50,8 +50,8 @@ func (h *pageHead) age(s sighting) {
 	}
 }
 
-// status returns the HTTP status of a page. A monitor must see from it that the store does not
-// answer.
+// status returns the HTTP status of a page. The status must show monitoring tools that the store
+// does not answer.
 func (d down) status() int {
 	if d.store {
 		return http.StatusServiceUnavailable
