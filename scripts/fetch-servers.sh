@@ -4,7 +4,7 @@
 #	scripts/fetch-servers.sh            all of them
 #	scripts/fetch-servers.sh PART...    these parts and nothing else
 #
-# The parts, in the groups that are fetched side by side:
+# The parts, in groups that are fetched in parallel:
 #
 #	npm axe lambda-node              Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
 #	python lambda-python             Python 3.9 or newer with venv
