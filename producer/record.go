@@ -23,10 +23,10 @@ type Record struct {
 	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
 	// Done is called with the outcome, unless it is nil. Callbacks run one after the other. The
-	// callbacks of the stored records of a key run in order. If a record fails while an older one
-	// is in flight, its callback runs before that of the older record. Callbacks must not call
-	// Flush or Close. They may call Put only if there is certainly room, because the record keeps
-	// its place in the buffer until Done has returned. A panic is logged.
+	// callbacks of the stored records of a key run in order. If a record fails while an older
+	// record of the key is in flight, the callback of the failed record runs first. Callbacks must
+	// not call Flush or Close. They may call Put only if there is certainly room, because the
+	// record keeps its place in the buffer until Done has returned. A panic is logged.
 	Done func(Result, error)
 }
 

@@ -15,9 +15,10 @@ func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 // Migrate creates the table unless it exists. It returns an error if the table exists and is not a
 // table of positions.
 //
-// It may be repeated, and any number of processes may call it at the same time. No other function
-// of the library calls it. It needs permissions to create and change tables, which workers and
-// operators do not need: call it when a program is deployed, as a separate user.
+// Migrate may be repeated, and any number of processes may call it at the same time. No other
+// function of the library calls Migrate. Migrate needs permissions to create and change tables,
+// which workers and operators do not need. Call Migrate when a program is deployed, as a separate
+// user.
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {
@@ -39,7 +40,7 @@ func (s *Sink) ResetEpochs(ctx context.Context) (int, error) {
 // returns their number. The duration is measured by the database's clock. It must be at least a
 // day, and longer than the retention of the stream. After a restore from a backup, the sink needs
 // the rows to replay lost records and to recognize repeated ones. Call Forget occasionally if
-// streams are split and merged often. The sink never calls it itself.
+// streams are split and merged often. The sink never calls Forget itself.
 func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, error) {
 	if unchangedFor < 24*time.Hour {
 		return 0, fmt.Errorf("sqlsink: forgetting shards that ended %v ago: want at least 24h, and longer than the stream keeps records", unchangedFor)

@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Func applies the records. It must write only through tx and must not end tx. b contains the
-// records of a batch that have not taken effect yet. It has no records only if b.End is set. The
+// records of a batch that have not taken effect yet. b has no records only if b.End is set. The
 // transaction determines the progress of b, so [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
 //
 // After an error or a panic, the transaction is rolled back. Func is called again after a backoff,

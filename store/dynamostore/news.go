@@ -104,7 +104,7 @@ func (s *Store) saw(k orderKey, row workerRow) {
 }
 
 // catchUp reads the leases of the last note and returns the session's updated orders. It returns
-// false if the cached orders lack more than that note.
+// false if the cached orders lack other changes as well.
 func (s *Store) catchUp(ctx context.Context, app string, k orderKey, row workerRow) (held []lease.Lease, ok bool, err error) {
 	if len(row.news) == 0 || row.told != row.newsAfter+1 {
 		return nil, false, nil

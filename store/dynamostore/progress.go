@@ -142,7 +142,7 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 }
 
 // giveBack releases, finishes or acknowledges a lease. It reads the lease, decides, and writes on
-// the condition that the lease has not changed. If the lease has changed, it starts again. It
+// the condition that the lease has not changed. If the lease has changed, giveBack starts again. It
 // reports whether session was entitled to this change, and which session must be notified as the
 // new owner. If an earlier attempt took effect and its answer was lost, the row shows the result,
 // and the owner is notified again.

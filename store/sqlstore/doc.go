@@ -17,10 +17,11 @@
 //
 // # Transactions
 //
-// Every call is one transaction, except ordinary heartbeats on MySQL. It takes effect as a whole or
-// not at all, even if the process is killed during the call. If the answer of a call was lost, the
-// call may have taken effect, as the contract allows. A call waits while other processes write. It
-// fails if its context ends, or after 30 seconds if the context has no deadline.
+// Every call is one transaction, except ordinary heartbeats on MySQL. The transaction takes effect
+// as a whole or not at all, even if the process is killed during the call. If the answer of a call
+// was lost, the call may have taken effect, as the contract allows. A call waits while other
+// processes write. It fails if its context ends, or after 30 seconds if the context has no
+// deadline.
 //
 // # Postgres and MySQL
 //
