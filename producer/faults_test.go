@@ -78,7 +78,8 @@ func TestMergeUnderContainers(t *testing.T) {
 	})
 }
 
-// Without permission to list and describe, records are sent unpacked and in order.
+// Without permission to list the shards and to describe the stream, the producer sends records
+// unpacked and in order.
 func TestNoPermissionToListShards(t *testing.T) {
 	inBubble(t, 4, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		for _, action := range []string{"ListShards", "DescribeStreamSummary"} {

@@ -14,7 +14,7 @@ import (
 )
 
 // After the first failed record the producer sends nothing, and the stored records of each key are
-// the first ones.
+// the first ones that were put.
 func TestStopOnFailure(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		o := Options{StopOnFailure: true, NoAggregation: plain, MaxRecords: 1000}
@@ -103,7 +103,7 @@ func TestStopOnFailureByAge(t *testing.T) {
 	})
 }
 
-// If a record fails while a request is built, nothing newer of its key gets into the request.
+// If a record fails while a request is built, no newer record of its key gets into the request.
 func TestStopWhileARequestIsBuilt(t *testing.T) {
 	now := time.Now()
 	for name, change := range map[string]func(*core){

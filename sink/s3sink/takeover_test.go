@@ -137,7 +137,8 @@ func TestTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Before a handoff, all records that the writer holds are written to an object, and are finished.
+// Before a handoff, all records that the writer holds are written to an object, and are marked as
+// done.
 func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})

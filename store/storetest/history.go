@@ -142,7 +142,7 @@ func (h *history) step(run func(historyCall) bool) bool {
 	return ok
 }
 
-// once makes the call once, through a random client, and compares the answers.
+// once makes the call once, through a random client, and compares the answer with that of memstore.
 func (h *history) once(c historyCall) bool {
 	h.Helper()
 	store := h.store
@@ -260,8 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the heartbeat counts, because each store has its own counts. Beat 0 stands for
-// the current count.
+// withBeats fills in the heartbeat counts, because each store has its own counts. A count of 0
+// stands for the current count.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil

@@ -225,7 +225,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// The box reads many dead letters page by page, and the caller may stop early.
+// The box reads many dead letters with several listings, and the caller may stop early.
 func TestManyLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)

@@ -141,7 +141,7 @@ func edits(a, b string) int {
 func RefuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		// Flags that need no value check this when they are set.
+		// A flag that needs no value checks for a blank value when it is set.
 		if f.NoOptDefVal == "" && isBlank(f.Value) {
 			blank = append(blank, "--"+f.Name)
 		}
