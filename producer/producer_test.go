@@ -313,8 +313,7 @@ func TestPutWaitsForRoom(t *testing.T) {
 	})
 }
 
-// If calls of Put wait for room when the producer is closed, they fail, and their records are not
-// accepted.
+// Calls of Put that still wait when the producer is closed fail with ErrClosed.
 func TestCloseEndsWaitingPuts(t *testing.T) {
 	inBubble(t, 1, Options{MaxRecords: 1}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: time.Second} })
@@ -381,8 +380,7 @@ func TestCloseBeforePut(t *testing.T) {
 	})
 }
 
-// Flush waits for the outcomes of the records that were put before Flush was called. It does not
-// wait for later records.
+// Flush waits for the outcomes of earlier records, and not for those of later records.
 func TestFlush(t *testing.T) {
 	inBubble(t, 1, Options{Linger: time.Minute}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		began := time.Now()

@@ -114,7 +114,8 @@ func (e *Error) Unwrap() []error {
 type Pending struct {
 	producer *Producer
 
-	// The record. The producer's mutex guards these fields until the record has its outcome.
+	// These fields are the record. The producer's mutex guards them until the record has its
+	// outcome.
 	next     *Pending // in a list
 	number   uint64   // records are numbered in the order of Put
 	hash     shard.HashKey
@@ -130,7 +131,8 @@ type Pending struct {
 	whole    bool  // never packed
 	repeated bool  // may be stored already
 
-	// The outcome. It is valid once finished is set. The producer's mutex guards it.
+	// These fields are the outcome. They are valid once finished is set. The producer's mutex
+	// guards them.
 	finished bool
 	packed   bool
 	place    int32 // in its container
@@ -175,7 +177,7 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// Done returns a channel that is closed when the outcome is there.
+// Done returns a channel that is closed when the record has its outcome.
 func (p *Pending) Done() <-chan struct{} {
 	p.producer.mu.Lock()
 	defer p.producer.mu.Unlock()

@@ -62,7 +62,7 @@ const (
 	// Envelopes writes a JSON object for each record, like "weir consume -o json". The members are
 	// shard, sequence, key, arrival and data, which is the payload as text. If the payload is not
 	// UTF-8, data_base64 replaces data. The member position is present only if the record is in an
-	// aggregate and others follow it there.
+	// aggregate, and other records of the aggregate follow it.
 	Envelopes
 )
 

@@ -134,7 +134,7 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, err
 	}
 	defer s.endTurn()
-	// The transaction ends with ctx, but its COMMIT or ROLLBACK does not.
+	// The end of ctx ends the transaction, but does not interrupt its COMMIT or ROLLBACK.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	release := context.AfterFunc(ctx, cancel)
