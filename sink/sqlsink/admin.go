@@ -15,10 +15,9 @@ func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 // Migrate creates the table unless it exists. It returns an error if the table exists and is not a
 // table of positions.
 //
-// Migrate may be repeated, and any number of processes may call it at the same time. No other
-// function of the library calls Migrate. Migrate needs permissions to create and change tables,
-// which workers and operators do not need. Call Migrate when a program is deployed, as a separate
-// user.
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {

@@ -29,10 +29,9 @@ const (
 // existing table has other keys, Migrate returns an error that wraps [lease.ErrSetup]. Without a
 // deadline it waits for at most five minutes.
 //
-// Migrate may be repeated, and any number of processes may call it at the same time. No other
-// function of the library calls Migrate. Migrate needs permissions to create and change tables,
-// which workers and operators do not need. Call Migrate when a program is deployed, as a separate
-// user.
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 //
 // Point-in-time recovery is started after the table was created. If the process dies in between,
 // recovery stays off. Differences reports this.

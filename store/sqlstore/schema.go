@@ -68,10 +68,9 @@ func suits(tables, known int64) bool { return tables >= known && tables/generati
 // that transaction, it creates the table that contains the version. It does nothing if the tables
 // are up to date.
 //
-// Migrate may be repeated, and any number of processes may call it at the same time. No other
-// function of the library calls Migrate. Migrate needs permissions to create and change tables,
-// which workers and operators do not need. Call Migrate when a program is deployed, as a separate
-// user.
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 //
 // The error wraps [lease.ErrSetup] if tables with these names belong to another program. The error
 // also wraps [lease.ErrSetup] if a much newer version of weir created the tables, and this version
