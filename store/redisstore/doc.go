@@ -4,8 +4,8 @@
 //	store, err := redisstore.New(client, redisstore.Options{})
 //
 // Any client of go-redis can be used: for one server, Sentinel, or a cluster. The database needs no
-// preparation. An application uses five keys in one slot, with names of the form
-// PREFIX{APPLICATION}:part.
+// preparation. An application uses seven keys in one slot, with names of the form
+// PREFIX{APPLICATION}:part. Five keys contain the leases and sessions, and two contain the history.
 //
 // # Cost of a call
 //
@@ -16,10 +16,11 @@
 // # Requirements
 //
 // Leases are progress, not a cache. The server must not evict them. Use maxmemory-policy
-// noeviction, or one of the volatile policies, because the keys never expire. The first call checks
-// the policy if the settings can be read. The server must keep the keys over a restart (appendonly
-// yes). [Store.Warnings] checks appendonly. With appendfsync everysec, a crash of the machine loses
-// one second of writes. A promoted replica lacks the writes that had not reached it.
+// noeviction, or one of the volatile policies, because only the keys of the history expire. The
+// first call checks the policy if the settings can be read. The server must keep the keys over a
+// restart (appendonly yes). [Store.Warnings] checks appendonly. With appendfsync everysec, a crash
+// of the machine loses one second of writes. A promoted replica lacks the writes that had not
+// reached it.
 //
 // # Restarts and failovers
 //
