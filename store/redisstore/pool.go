@@ -13,7 +13,7 @@ import (
 
 const (
 	// lookWithin is the time limit of a check of the pool's connections. The check takes one round
-	// trip if they work.
+	// trip if the connections work.
 	lookWithin = 500 * time.Millisecond
 	// mostLooked is the maximum number of connections that are checked for each server.
 	mostLooked = 64
