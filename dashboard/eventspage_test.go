@@ -63,7 +63,7 @@ func eventsAreShown(t *testing.T) {
 	}
 	store.fails.Store(true)
 	time.Sleep(5 * time.Second)
-	unavailable(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "This page shows what was there at")
+	unavailable(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "This page shows the state at")
 	store.fails.Store(false)
 	shown(t, h, "/events?app=billing", "the store answers again", "over")
 }

@@ -315,7 +315,7 @@ func itSaysPlainly(t *testing.T) {
 	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/", since)
 	// The last known data stays, with its time, and the banner does not change.
 	for range 2 {
-		unavailable(t, h, "/app?app=billing", since, "what was there at 00:00:00 UTC", "Shards of orders over time", "As of 00:00:00 UTC")
+		unavailable(t, h, "/app?app=billing", since, "the state at 00:00:00 UTC", "Shards of orders over time", "As of 00:00:00 UTC")
 		time.Sleep(time.Minute)
 	}
 	store.fails.Store(false)

@@ -273,7 +273,7 @@ func (a *application) conclude(s sighting) {
 	a.standing = standing{s.whole.State, len(a.Shards) > 0 && a.Open == 0}
 	a.Sentence = strings.TrimPrefix(s.whole.Sentence, s.whole.State.String()+": ")
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
-		a.Notes = append(a.Notes, "nobody leads")
+		a.Notes = append(a.Notes, "no worker leads")
 	}
 }
 

@@ -38,7 +38,7 @@ func (h *pageHead) age(s sighting) {
 	case s.err != nil:
 		h.Down = storeDown(s.err, s.failed)
 		if !s.at.IsZero() {
-			h.Down.Still = "This page shows what was there at " + clock(s.at) + ". " + h.Down.Still
+			h.Down.Still = "This page shows the state at " + clock(s.at) + ". " + h.Down.Still
 			h.Now = s.at
 		}
 	case !s.blind.IsZero():

@@ -135,7 +135,7 @@ fetch_lambda_node() {
 		# headers of Node.js are on this machine already, so nothing downloads them.
 		MAKEFLAGS="-j$(nproc)" npm_config_nodedir=$prefix npm rebuild --foreground-scripts --loglevel=error aws-lambda-ric >compiling.log 2>&1 || {
 			tail -n 40 compiling.log >&2
-			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log has all that was said" >&2
+			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log contains the compiler's output" >&2
 			exit 1
 		}
 		rm -rf autotools

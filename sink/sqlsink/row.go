@@ -116,6 +116,6 @@ func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, er
 
 // fenced returns the error of an owner whose shard has a later owner.
 func fenced(theirs, own uint64) error {
-	return fmt.Errorf("%w: its epoch is %d, this one's %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
+	return fmt.Errorf("%w: the epoch of the row is %d, and the epoch of this owner is %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
 		"call ResetEpochs once)", ErrFenced, theirs, own)
 }

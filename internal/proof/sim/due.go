@@ -185,7 +185,7 @@ func (w *world) overdue() {
 		if leader != nil { // also if the leader resigns later
 			d.leaderless = max(d.leaderless, leader.hindered.beat, leader.hindered.unbeaten)
 		}
-		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
+		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "no worker leads" })
 	}
 	w.stepsDown()
 	if w.stage == stopping {

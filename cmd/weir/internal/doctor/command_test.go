@@ -112,7 +112,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives") ||
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nState of its shards: unread: shardId-000000000000 of s, no worker lives") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}

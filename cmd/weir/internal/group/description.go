@@ -299,7 +299,7 @@ func (d *description) unlead() {
 // text formats the description as tables.
 func (d description) text() string {
 	var b bytes.Buffer
-	leader := "nobody leads"
+	leader := "no worker leads"
 	switch {
 	case d.led != "":
 		leader += ": " + d.led
