@@ -17,8 +17,8 @@ import (
 // With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
 // The loop ends when ctx ends, or when the body leaves it. In both cases the worker first stops in
-// order. The record at which the body left the loop is not done, and is handled again. If Run would
-// return an error, the last pair has that error and no record.
+// the same way as when Run ends. The record at which the body left the loop is not done, and is
+// handled again. If Run would return an error, the last pair has that error and no record.
 //
 // Shards take turns by batches: after at most [Options].Batching.MaxRecords records of one shard
 // comes the turn of another. HandlerTimeout and HandoffTimeout apply to batches, including the time

@@ -68,7 +68,7 @@ func eventsAreShown(t *testing.T) {
 	shown(t, h, "/events?app=billing", "the store answers again", "over")
 }
 
-// Even if everything happens at once, each page stays small. It shows its page number.
+// Even if very many events happen at once, each page stays small. The page shows its page number.
 func TestManyEventsAreShownInPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

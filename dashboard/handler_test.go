@@ -172,7 +172,8 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
 
-	// The link of a row with several shards opens a page on which each of them has its own row.
+	// The link of a row with several shards opens a page on which each of these shards has its own
+	// row.
 	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
 	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
 	if found == nil {

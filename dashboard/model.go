@@ -237,7 +237,8 @@ func (a *application) relate(s sighting, now time.Time) {
 }
 
 // handledUpTo returns the time up to which the records of a shard are handled. If the lag is known,
-// that is now minus the lag. Otherwise it is the arrival time of the record at the checkpoint.
+// the result is now minus the lag. Otherwise it is the arrival time of the record at the
+// checkpoint.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
 	case of.Done:

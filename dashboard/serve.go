@@ -31,7 +31,7 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age adds the store or the service that does not answer to the head of a page.
+// age adds a warning to the head of a page if the store or Kinesis does not answer.
 func (h *pageHead) age(s sighting) {
 	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	switch {
@@ -50,8 +50,8 @@ func (h *pageHead) age(s sighting) {
 	}
 }
 
-// status returns the HTTP status of a page. A monitor must see from it that the store does not
-// answer.
+// status returns the HTTP status of a page. The status must show monitoring tools that the store
+// does not answer.
 func (d down) status() int {
 	if d.store {
 		return http.StatusServiceUnavailable

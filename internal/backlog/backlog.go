@@ -20,8 +20,8 @@ type stretch struct {
 	upTo  shard.Position // position after the last record
 }
 
-// most is the maximum number of stretches. If there are more, neighbours are merged. The records of
-// the later one then count as old as those of the earlier one.
+// most is the maximum number of stretches. If there are more, neighbours are merged. All records of
+// a merged stretch then count as old as its oldest record.
 const most = 64
 
 // Add adds records that will be handled. first is the arrival time of the first record, and upTo is
@@ -53,7 +53,7 @@ func (l *Log) Saved(p shard.Position) {
 }
 
 // Oldest returns the arrival time of the oldest record at or after a position, or zero if there is
-// none. The result may be too early by the time between the records of one stretch.
+// none. The result may be earlier than the true time, by at most the time that one stretch spans.
 func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
 	for _, s := range l.stretches[l.before(from):] {
 		oldest = earlier(oldest, s.first)
@@ -89,8 +89,8 @@ type Lags struct{ Read, Handled, Saved time.Duration }
 // the next answer. If reads fail before the first answer, the lag is at least the time for which
 // they have failed.
 //
-// undone is the arrival time of the oldest record that is not handled. unsaved is that of the
-// oldest record whose progress is not saved. Both are zero if there is no such record.
+// undone is the arrival time of the oldest record that is not handled. unsaved is the arrival time
+// of the oldest record whose progress is not saved. Each is zero if there is no such record.
 func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {

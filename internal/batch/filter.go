@@ -52,7 +52,7 @@ func (f *Filter) passes(r *source.Record) bool {
 }
 
 // Detach copies the data to which the records of a run refer, if the records are a small part of
-// their page. They then no longer keep the whole page in memory.
+// their page. The records then no longer keep the whole page in memory.
 func (f *Filter) Detach(run []source.Record) {
 	if f == nil {
 		return

@@ -14,8 +14,8 @@ type Share interface {
 }
 
 // Waiting is a batch that waits for more records. The records are copies, so that the memory of
-// their page is returned at once. That page may be much larger, and the next read would wait for
-// its memory.
+// their page is returned at once. The page may be much larger than the records, and the next read
+// would wait for the page's memory.
 type Waiting struct {
 	Records []source.Record
 	Behind  time.Duration
@@ -27,7 +27,7 @@ type Waiting struct {
 	held   int      // bytes that were taken from the share
 }
 
-// Gathering combines runs that are not full to batches. The goroutine that reads owns it. A nil
+// Gathering combines runs that are not full into batches. The goroutine that reads owns it. A nil
 // Gathering never has a waiting batch.
 type Gathering struct {
 	Share Share

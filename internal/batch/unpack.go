@@ -145,7 +145,8 @@ func (u *Unpacker) begin(n int) []source.Record {
 	return u.spare[0][:0]
 }
 
-// Counted returns the statistics about aggregates so far. It returns false if there were none.
+// Counted returns the statistics about aggregates so far. It returns false if the pages contained
+// neither aggregates nor damaged payloads.
 func (u *Unpacker) Counted() (Unpacked, bool) {
 	return u.count, u.count.Aggregates > 0 || u.count.Damaged > 0
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Delivery is one batch that is passed to the handler until all of it is done. It can then be used
-// for another batch.
+// Delivery is one batch that is passed to the handler until all of its records are done. A Delivery
+// can then be reused for another batch.
 type Delivery struct {
 	From *source.Origin // the shard of the records; it never changes
 
@@ -59,7 +59,7 @@ type progress struct {
 }
 
 // Begin starts the delivery of a batch. It sets everything that belongs to a batch, so nothing of
-// the previous batch remains. It returns the number of the use.
+// the previous batch remains. It returns the number of this use, which [Delivery.MarkDone] needs.
 func (d *Delivery) Begin(b Batch, r Records) (use uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +126,8 @@ func (d *Delivery) Single() {
 	}
 }
 
-// Halve splits the records at which the last call failed, up to until, into two parts.
+// Halve splits the records at which the last call failed into two parts. until is the index after
+// the last of these records.
 func (d *Delivery) Halve(until int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,8 +147,8 @@ func (d *Delivery) Advance() (all bool) {
 	return false
 }
 
-// NoteFailure records that the last call failed. named is set if it failed at the first record that
-// is not done.
+// NoteFailure records that the last call failed. named is set if the handler named the first record
+// that is not done.
 func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
 	d.mu.Lock()
 	done, limit := d.done, d.limit()
@@ -212,7 +213,7 @@ func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placin
 }
 
 // Failed returns the last records of the current part, beginning with the record at which the last
-// call failed. If goroutines of the handler mark further records, these count at the next call.
+// call failed. Records that the handler's goroutines have marked as done since then are included.
 func (d *Delivery) Failed() []source.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()

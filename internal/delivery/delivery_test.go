@@ -174,7 +174,7 @@ func TestWhatAnErrorBlames(t *testing.T) {
 	}
 }
 
-// A worker describes a failing batch.
+// Failing describes the batch or the record at which the handler fails.
 func TestWhatFails(t *testing.T) {
 	const hash = "2c70e12b" // hash of the key
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ type Noted struct {
 }
 
 // MarkDone records that the records of a batch are done, up to and including the given record. use
-// is the delivery's use for the batch. upTo is the position after the records. If it is nil, all
-// records are done.
+// is the delivery's use for the batch. upTo is the position after the part of the batch that the
+// caller got, or nil if that part is the last one. MarkDone marks no record after upTo.
 func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
 	var at shard.Position
 	if upTo != nil {
@@ -29,8 +29,8 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 		if i, found = d.find(number, done); found {
 			d.done = max(d.done, i+1)
 		}
-		// A late caller comes after the records were dropped, so only positions are compared. Late
-		// callers never mark the end of the shard.
+		// If a call comes after the records were dropped, only positions can be compared. Such a
+		// late call never marks the end of the shard.
 		if d.whole {
 			at, _ = shard.Part(number, done)
 			found = at.Compare(d.upTo) <= 0

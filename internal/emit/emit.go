@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/internal/notify"
 )
 
-// Events passes events to one function. A nil *Events is off, and so is one without a function. The
-// methods may be called concurrently, and never wait for the function.
+// Events passes events to one function. A nil *Events has no function. The methods may be called
+// concurrently, and never wait for the function.
 //
-// Callers ask [Events.On] first, so that nobody pays for an event that no function gets:
+// Callers call [Events.On] first, so that they create no event that no function gets:
 //
 //	if ev := l.in.Events; ev.On() {
 //		ev.Emit(event.Read{Time: time.Now(), ...})

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// Two events of the same state have the same key. Events that change no state have none.
+// Two events of the same state have the same key. Events that change no state have no key.
 func TestStatesOfEvents(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +50,8 @@ func TestStatesOfEvents(t *testing.T) {
 	}
 }
 
-// If the queue is full, details are dropped, which is reported, and states are replaced.
+// If the queue is full, details are dropped, and each drop is reported. A change of state replaces
+// the waiting change of the same state.
 func TestEventsThatDoNotArrive(t *testing.T) {
 	queue := notify.New(2)
 	var got []string
@@ -82,7 +83,8 @@ func TestEventsThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// An event without a function costs nothing. One with a function costs one allocation, its value.
+// Without a function, an event costs nothing. With a function, it costs one allocation, for its
+// value.
 func TestAllocationsOfEvents(t *testing.T) {
 	emit := func(to *Events) {
 		if to.On() {

@@ -56,8 +56,8 @@ func (b *Brake) Judge(h *History, of Blame, records, old int, worked, now time.T
 	})
 }
 
-// JudgeKiller decides about a record that has killed its workers. since is when this worker got the
-// shard.
+// JudgeKiller returns the next step for a record that has killed its workers. since is when this
+// worker got the shard.
 func (b *Brake) JudgeKiller(since, now time.Time) Action {
 	return b.Policy.JudgeKiller(now.Sub(since), b.LastWorked().After(since), b.room(now))
 }

@@ -15,9 +15,9 @@ import (
 // A record that was dead-lettered because it killed its workers is not in the sink. With
 // ShardHandlers.Position, reading begins at the position of the sink. The next owner therefore
 // reads the record again, and the record would kill it. To prevent that, the names of such records
-// are stored with the deaths of the shard. They are stored in [lease.Deaths].Beyond, like the done
-// records after the checkpoint in parallel handling by key. No shard needs both, because RunShards
-// and RunPull reject Options.Concurrency.
+// are stored with the deaths of the shard's owners. They are stored in [lease.Deaths].Beyond. If
+// keys are handled in parallel, that field contains the done records after the checkpoint instead.
+// No shard needs both, because RunShards and RunPull reject Options.Concurrency.
 //
 // A name is a hash of 48 bits, and there are at most twenty names. For each record, the chance of a
 // collision with one of them is below 1e-13.

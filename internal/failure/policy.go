@@ -1,10 +1,11 @@
 // Package failure decides what happens after a call of user code failed. Records can be handled
-// again, handled in smaller parts, given up, or held back. The package also decides whether a
+// again, handled in smaller parts, dead-lettered, or held back. The package also decides whether a
 // record may have killed earlier workers. It only decides and counts. Package shardrun waits,
 // writes dead letters and reports.
 //
-// A [Policy] judges one failed call from its [History]. The [Brake] of a run limits giving up. A
-// [Trial] controls how a term handles records if one of them may have killed its earlier owners.
+// A [Policy] decides what follows one failed call, from its [History]. The [Brake] of a run limits
+// how many records are dead-lettered. A [Trial] controls how a term handles records if one of them
+// may have killed its earlier owners.
 package failure
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Policy determines when a record is dead-lettered. The zero Policy never gives up a record.
+// Policy determines when a record is dead-lettered. The zero Policy never dead-letters a record.
 type Policy struct {
 	On        bool          // records may be dead-lettered
 	Attempts  int           // failed calls after which a record is dead-lettered; 0 means no limit
@@ -101,16 +102,16 @@ func (p *Policy) Judge(c Call) Verdict {
 	return v
 }
 
-// JudgeKiller decides about a record that has killed its workers. held is how long this worker has
-// had the shard. other reports whether this worker has handled other records during that time. If
-// so, the record is the probable cause: a broken build would die with every record and handle no
-// other record.
+// JudgeKiller returns the next step for a record that has killed its workers. held is how long this
+// worker has had the shard. other reports whether this worker has handled other records during that
+// time. If so, the record is the probable cause: a broken build would die with every record and
+// handle no other record.
 func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Action {
 	return p.hold(1, held, other, room)
 }
 
 // hold returns GiveUp, or the reason why records that could be dead-lettered must wait. other is
-// set if the worker has handled another record, or does not need to.
+// set if the worker has handled another record, or if that is not required.
 func (p *Policy) hold(records int, failing time.Duration, other bool, room float64) Action {
 	switch {
 	case !other && failing < p.Patience:
@@ -122,8 +123,8 @@ func (p *Policy) hold(records int, failing time.Duration, other bool, room float
 }
 
 // roomFor reports whether n records may be dead-lettered now. If n exceeds the limit per minute,
-// the records first wait: one minute for each PerMinute records above the limit, counted from their
-// first failure.
+// the records first wait. The wait begins at their first failure, and lasts one minute for each
+// PerMinute records above the limit.
 func (p *Policy) roomFor(n int, failing time.Duration, room float64) bool {
 	if p.PerMinute < 0 {
 		return true

@@ -13,7 +13,7 @@ const (
 	defaultPerMinute = 60
 )
 
-// The table contains the verdict for each failure. The policies have defaults.
+// The table contains the verdict for each failure.
 func TestWhatFollowsAFailedCall(t *testing.T) {
 	const lots = 1e6
 	var (

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lately is how long a worker reports given-up records. Each new given-up record restarts the time.
+// lately is how long a worker reports dead-lettered records of a shard. Each new dead-lettered
+// record restarts the time.
 const lately = time.Hour
 
 // Recent contains the shards with records that were dead-lettered recently. The zero Recent is
@@ -40,8 +41,8 @@ func (r *Recent) Note(key lease.Key, records int, at, why string, now time.Time)
 	r.shards[key] = of
 }
 
-// Tell adds recently given-up records to the troubles. It uses the existing trouble of a shard, or
-// adds a new one at the end.
+// Tell adds recently dead-lettered records to the troubles. If a shard already has a trouble, Tell
+// changes that trouble. Otherwise it appends a new one.
 func (r *Recent) Tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -74,9 +74,10 @@ func (t *Trial) Next(at shard.Position) {
 // them may be due to another shard whose record the same process tried at the time; see
 // [lease.Deaths].Alone.
 //
-// There are two cases in which Clears drops the stored deaths. If more owners have died than these
-// deaths explain, an earlier record may be the cause, and each record is noted again. If the record
-// at which the owners died has expired, the deaths must not count against the next record.
+// In two cases, Clears drops the stored deaths and returns false. In the first case, more owners
+// have died than these deaths explain. An earlier record may then be the cause, so a note is stored
+// before each record again. In the second case, the record at which the owners died has expired.
+// The deaths must then not count against the next record.
 func (t *Trial) Clears(record shard.Position, after int) bool {
 	d := &t.Deaths
 	if d.Tried == 0 || d.Record.IsZero() {

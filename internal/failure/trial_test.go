@@ -31,7 +31,7 @@ func TestWhatDeathsSay(t *testing.T) {
 }
 
 // TestWhoseDeathsTheyAre checks that the deaths at a record are kept while earlier records are read
-// again for a sink. These deaths must not count against the record after that one.
+// again for a sink. The deaths must not count against any record after that record.
 func TestWhoseDeathsTheyAre(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)
@@ -73,8 +73,8 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	}
 }
 
-// A trial only begins if owners died or killed records are stored. It ends after a number of
-// records or after a time.
+// A trial begins only if enough owners have died, or if names of killed records are stored. It ends
+// after a number of records or after a time.
 func TestATrialIsBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	if NewTrial(lease.Deaths{Count: 1}, 2, now) != nil {

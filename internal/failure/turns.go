@@ -16,8 +16,9 @@ const (
 	ByItself             // other shards must not: an owner died while several records were tried
 )
 
-// Turns are the turns of a process. If a process dies while several records are tried, it is
-// unknown which of them killed it. The zero Turns is ready to use.
+// Turns controls which shards of a process may try records at the same time. If a process dies
+// while several records are tried, it is unknown which of them killed it. The zero Turns is ready
+// to use.
 type Turns struct {
 	mu      lock.Mutex[lock.Turns] // guards the fields below
 	taken   int                    // number of turns that are held

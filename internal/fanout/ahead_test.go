@@ -304,7 +304,7 @@ func TestFanOutReadsAhead(t *testing.T) {
 }
 
 // If a page has a Tip, every record that was put before that time has arrived. This is also true if
-// the handler was slow and events were waiting here or on the way.
+// the handler was slow and events were waiting in the reader or on the network.
 func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		var put []time.Time

@@ -315,8 +315,8 @@ const removeWithin = 10 * time.Second
 
 // RemoveLast deregisters the consumers of streams after a worker has left its application. others
 // returns the number of other live workers. RemoveLast does nothing if that number is not 0, or if
-// others returns an error. It deregisters consumers of all processes, but not the given ones. The
-// subscriptions must have ended.
+// others returns an error. It also deregisters consumers that other processes registered, but not
+// the given ones. The subscriptions must have ended.
 func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()

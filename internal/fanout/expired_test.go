@@ -89,9 +89,9 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	}
 }
 
-// A record that exists when a subscription begins is not reported, even if it expires later. This
-// includes the record of the position, whether or not other records follow it. A position that is
-// not at a record is not reported either.
+// A record that exists when a subscription begins is not reported as expired, even if it expires
+// later. This includes the record of the position, whether or not other records follow it. A
+// position that is not at a record is not reported either.
 func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))

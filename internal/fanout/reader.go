@@ -20,7 +20,7 @@ import (
 )
 
 // Reader reads one shard through consecutive subscriptions of a fan-out consumer. It polls the
-// shard while there are none. Only one goroutine at a time may use it. It must be closed.
+// shard while there is no subscription. Only one goroutine at a time may use it. It must be closed.
 type Reader struct {
 	// Poll configures reading, and polls the shard while there is no subscription. Its From is
 	// always the position after the last delivered record.

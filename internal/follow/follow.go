@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. It takes pages in
-// turns from the shards that have pages. Polled shards have no goroutine. Each shard that is read
-// by fan-out has one.
+// Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. Run takes pages in
+// turn from the shards that have pages. Polled shards have no goroutine. Each shard that is read by
+// fan-out has one.
 type Stream struct {
 	Setup     *source.Setup
 	Budget    *memory.Budget
@@ -202,8 +202,8 @@ func (r *Stream) lose(s *Shard, err error) {
 
 // heirs finds the descendants of shards that left the stream before their children were known. It
 // lists the stream. For each lost shard, it reports as children all listed shards whose hash ranges
-// overlap. end then adds only the children that were not known before. These are descendants,
-// because the earlier shards with these keys have left the stream.
+// overlap the range of the lost shard. end then adds only the children that were not known before.
+// These are descendants, because the earlier shards with these keys have left the stream.
 func (r *Stream) heirs(lost []*Shard) {
 	for failures := 0; ; {
 		listed, _, err := streams.List(r.ctx, r.Setup.Client, r.Setup.Stream)

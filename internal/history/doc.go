@@ -1,6 +1,6 @@
 // Package history encodes the history of shards: a sample per minute for each shard. A chunk
 // contains some minutes. The package is pure. A store keeps chunks without decoding them
-// ([lease.Historian]). The status page decodes chunks, and treats them as untrusted input.
+// ([lease.Historian]). The dashboard decodes chunks, and treats them as untrusted input.
 //
 // A chunk consists of
 //

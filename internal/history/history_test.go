@@ -131,7 +131,7 @@ func TestAMinuteMayBeAddedTo(t *testing.T) {
 	}
 }
 
-// data returns a chunk with samples of one shard, one for each minute from the fifth.
+// data returns a chunk with samples of one shard, one for each minute. The first minute is 5.
 func data(samples ...Sample) (all []byte) {
 	w := NewWriter(900, "anna")
 	for i, s := range samples {

@@ -19,7 +19,7 @@ type Sample struct {
 	Age time.Duration
 	// Load is the throughput of the shard.
 	Load lease.Load
-	// Busy is the percentage of looks at which the handler was running.
+	// Busy is the percentage of the heartbeat loop's looks at which the handler was running.
 	Busy int
 	// Throttled is the percentage of the minute in which reading waited because of throttling,
 	// rounded up to an even number.

@@ -24,8 +24,8 @@ const (
 )
 
 // Room returns the maximum size of a session's chunks. A row with a chunk of this size costs one of
-// DynamoDB's write units. If the names of the application and the session are long, Room returns
-// 256 all the same.
+// DynamoDB's write units. Room returns at least 256, even if the names of the application and the
+// session are long.
 func Room(app, session string) int { return max(unit-beside-len(app)-len(session), 256) }
 
 // Writer puts samples into chunks. It is not safe for concurrent use.

@@ -21,9 +21,9 @@ func Allows(req *http.Request, names ...string) bool {
 // of its connection, or nil if unknown. Over loopback, only localhost, IP addresses and the given
 // names are allowed, because a web page may have pointed its domain at this machine.
 //
-// IP addresses are safe, because a web page cannot point one at another machine. They are also
-// needed: a container next to a program that listens on all interfaces may forward a probe for the
-// pod's address over loopback.
+// IP addresses are safe, because a web page cannot make an IP address lead to another machine. They
+// are also needed: a container next to a program that listens on all interfaces may forward a probe
+// for the pod's address over loopback.
 func allows(local net.Addr, host string, names ...string) bool {
 	if local == nil {
 		return true

@@ -87,8 +87,8 @@ func TestManyAreAskedAtOnce(t *testing.T) {
 	})
 }
 
-// An event between a request and its answer ends the call as it would without Ask. The time counts
-// from the request.
+// An event between a request and its answer ends the call as it would without Ask. Time limits
+// count from the request.
 func TestBetweenRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	late, gone := errors.New("late"), errors.New("gone")

@@ -48,13 +48,13 @@ func tlsConfig(from *tls.Config, name string) *tls.Config {
 		config.ServerName = name
 	}
 	config.NextProtos = []string{protocol}
-	// With this setting a request is one record and is sent in one write.
+	// With this setting a request is one TLS record and is sent in one write.
 	config.DynamicRecordSizingDisabled = true
 	return config
 }
 
-// dial makes a connection. The caller has already counted it in h.open. If dial fails, it releases
-// that place.
+// dial makes a connection. The caller has already counted the connection in h.open. If dial fails,
+// it takes the connection out of that count.
 func (h *Host) dial(ctx context.Context) (*conn, error) {
 	nc, err := h.client.opts.DialContext(ctx, "tcp", h.addr)
 	if err != nil {

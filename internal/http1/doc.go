@@ -13,7 +13,7 @@
 //
 // A caller may allow that a silent connection is closed long before the deadline of its call
 // ([Bound], [Listener]). It can then repeat the request over a new connection ([Host.Fresh]). Idle
-// connections that have been silent since then are closed as well.
+// connections that have received no byte for at least as long are closed as well.
 //
 // The package intentionally does not support redirects, cookies, proxies, compression, HTTP/2,
 // traces, and requests of unknown length. [FromTransport] uses the settings of a net/http
@@ -38,6 +38,6 @@
 // A head, including interim heads, may have 64 KiB and 256 fields ([ErrHeadTooLarge]).
 //
 // A connection is not reused if data follows the answer. Data that arrives later is detected before
-// the next use, if the system can check without waiting. It can for sockets on Unix. The exception
-// is a connection that a [Line] uses again within 50 ms.
+// the next use, if the system can check without waiting, as it can for sockets on Unix. A
+// connection that a [Line] uses again within 50 ms is not checked.
 package http1

@@ -56,8 +56,8 @@ func (l *Line) Fresh(ctx context.Context, h *Host, message []byte, b Bound) (*Re
 // Ask sends a request and leaves the answer to [Line.Answer]. Many lines can therefore send
 // requests before any answer is awaited. Ask only uses an existing connection, either the line's
 // own or an unused one, and does not wait for one. If it returns false, the caller must send the
-// request with [Line.Do]. In that case the service may have received the request, so it must be
-// repeatable.
+// request with [Line.Do]. In that case the service may already have received the request, so only a
+// repeatable request may be sent with Ask.
 func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 	if ctx.Err() != nil {
 		return false

@@ -145,7 +145,7 @@ func TestALineIsInterrupted(t *testing.T) {
 	}
 }
 
-// lateBound is a connection on which an event happens just before a deadline is set.
+// lateBound is a connection that calls a function just before a deadline is set.
 type lateBound struct {
 	net.Conn
 	before func()

@@ -32,12 +32,12 @@ type Host struct {
 	silent atomic.Int64
 }
 
-// turn delivers a connection to a waiting caller, or nil as permission to make one.
+// turn delivers a connection to a waiting caller, or nil as permission to make a connection.
 type turn chan *conn
 
 // get returns a connection, which the caller then owns. It prefers the most recently used one, so
-// that unneeded connections expire. Callers wait in order. If unused is set, it makes a new
-// connection. That may replace an idle one.
+// that unneeded connections expire. Callers wait in order. If unused is set, get makes a new
+// connection, which may replace an idle one.
 func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
@@ -196,16 +196,16 @@ func (c *conn) end() {
 	_ = c.Close() // an error does not matter
 }
 
-// suspects reports whether a connection may be dead for the same reason as one that was closed for
-// silence.
+// suspects reports whether a connection may be dead for the same reason as a connection that was
+// closed because it was silent.
 func (h *Host) suspects(c *conn) bool {
 	silent := h.silent.Load()
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect is called before a silent connection is closed. since is when that connection was last
-// heard. All connections that have not answered since then become suspect. suspect closes the idle
-// ones. Connections in use are closed when they would otherwise be reused.
+// suspect is called before a silent connection is closed. since is when that connection last
+// received a byte. All connections that have not answered since then become suspect. suspect closes
+// the idle ones. Connections in use are closed when they would otherwise be reused.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
@@ -239,8 +239,8 @@ func (h *Host) free() {
 	}
 }
 
-// expire closes connections that have been idle for too long, and sets the timer for the next one.
-// All connections share one timer.
+// expire closes connections that have been idle for too long, and sets the timer for the next
+// connection. All connections share one timer.
 func (h *Host) expire() {
 	h.mu.Lock()
 	now := time.Now()

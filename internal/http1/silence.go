@@ -8,15 +8,15 @@ import (
 )
 
 // Silence is detected by a deadline for reading, without a timer or a goroutine. The deadline is
-// often too early, because it is not set for each call. When it passes, the reader checks the clock
-// and continues to read.
+// often too early, because it is not set for each call. When it passes, the reader checks the
+// clock, and continues to read until the silence has lasted long enough.
 
 // lastLook is the duration of a last read before a silent connection counts as dead. If this
 // process was delayed, the answer may already have arrived, and this read finds it.
 const lastLook = 10 * time.Millisecond
 
-// listen sets a deadline for reading. since is when the connection was last heard. The deadline is
-// no later than the time at which the connection has been silent for too long. listen keeps an
+// listen sets a deadline for reading. since is the beginning of the silence. The deadline is no
+// later than the time at which the connection has been silent for too long. listen keeps an
 // existing deadline that allows at least half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {

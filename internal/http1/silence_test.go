@@ -159,8 +159,8 @@ func TestAListenerIsInterrupted(t *testing.T) {
 }
 
 // If a connection is silent, all connections that have not answered since then become suspect. Idle
-// suspect connections are closed, and one that a line keeps is not reused. A connection that has
-// answered since then is reused.
+// suspect connections are closed, and a suspect connection that a line keeps is not reused. A
+// connection that has answered since then is reused.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,8 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	})
 }
 
-// If no further connection is allowed, a new connection replaces the one that was idle longest.
+// If no further connection is allowed, a new connection replaces the connection that was idle
+// longest.
 func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// socket is a network connection that can be read without waiting. A TLS connection is read through
-// TLS, with a socket as the connection below it: TLS may have read data that it has not returned
-// yet, and only TLS knows about this data.
+// socket is a network connection that can be read without waiting. To probe a TLS connection, the
+// host reads through TLS, and TLS reads from the socket: TLS may have read data that it has not
+// returned yet, and only TLS knows about this data.
 type socket struct {
 	net.Conn
 	probing bool // Read must not wait
@@ -32,8 +32,8 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read waits for data, unless the connection is being probed. Then it returns errNothing if there
-// is no data.
+// Read waits for data, unless the connection is being probed. During a probe, it returns errNothing
+// if there is no data.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.probing {
 		return s.Conn.Read(p)

@@ -14,7 +14,7 @@ import (
 
 // On a real socket, a connection is checked before it is reused. A closed connection is not used,
 // so even a request that must not be repeated succeeds. A connection with unexpected data is not
-// trusted.
+// reused.
 func TestKeptSocketsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)

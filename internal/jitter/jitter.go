@@ -28,8 +28,8 @@ func Replace(s Source) (restore func()) {
 func N(d time.Duration) time.Duration { return Of("", d) }
 
 // Of is like N. Many callers may call it at the same instant with different names. A simulation can
-// then give them different durations. Otherwise their timers would also fire at the same instant,
-// in random order.
+// then give them different durations. With equal durations, their timers would also fire at the
+// same instant, in random order.
 func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
 		return time.Duration((*s)(name, uint64(d)) % uint64(d))

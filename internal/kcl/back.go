@@ -32,9 +32,9 @@ type Return struct {
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
-//   - A lease at a time is written as AT_TIMESTAMP. For such a lease, the KCL uses the time in its
-//     configuration. The argument at must be that time, and not later than the time of any of these
-//     leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
+//   - A lease whose position is a time is written as AT_TIMESTAMP. The KCL then uses the time in
+//     its configuration. The argument at must be that time, and not later than the time of any of
+//     these leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
 //   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
 //     at its oldest record, unless a later shard has a lease: then it was finished.
 //   - A lease in the table that no worker ever had is overwritten. A lease with newer progress is
@@ -128,9 +128,9 @@ func Back(
 }
 
 // left returns the sorted shards outside the stream for which the KCL gets finished leases. These
-// are the shards of finished leases, and each parent of a merge whose other parent is in the stream
-// and not finished. At the end of that other parent, the KCL waits until both parents have a lease,
-// or neither has one.
+// are the shards of finished leases. They also include a parent of a merge without a lease, if the
+// other parent is in the stream and has an unfinished lease. At the end of that other parent, the
+// KCL waits until both parents have a lease, or neither has one.
 func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	for id, l := range ours {
 		if _, there := graph.Shard(id); !there && l.Finished() {
@@ -154,7 +154,8 @@ func left(ours map[string]*lease.Lease, graph *shard.Graph) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// checkTimes returns an error if a lease is at a time and at does not cover that time.
+// checkTimes returns an error if the position of a lease is a time, and the argument at is neither
+// the oldest record nor a time up to that position.
 func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) error {
 	var first *lease.Lease
 	n := 0
@@ -171,8 +172,8 @@ func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) err
 		return nil
 	}
 	return fmt.Errorf(
-		"%d leases of stream %s are at a time, %s in shard %s at the earliest, and the table of "+
-			"the KCL stores none: give --at %s and start the KCL with the initial position "+
+		"the positions of %d leases of stream %s are times, and the KCL's table cannot store times; the "+
+			"earliest is %s, in shard %s: give --at %s and start the KCL with the initial position "+
 			"AT_TIMESTAMP at that time, or give --at oldest",
 		n,
 		first.Stream,
@@ -296,9 +297,9 @@ func (w *Write) onto(there *Lease) bool {
 	}
 }
 
-// Item returns the item for a lease that the table does not have yet. The item is as a worker of
-// the KCL makes it, and has no owner. It has no entityType, because older versions do not write
-// that attribute. All versions read an item without entityType as a lease.
+// Item returns the item for a lease that the table does not have yet. The item equals an item that
+// a worker of the KCL creates, and has no owner. It has no entityType, because older versions do
+// not write that attribute. All versions read an item without entityType as a lease.
 func (w *Write) Item() Item {
 	l := &w.Lease
 	it := Item{
@@ -350,8 +351,8 @@ const (
 
 func whole(n int64) Value { return Value{Type: Number, Text: strconv.FormatInt(n, 10)} }
 
-// Unwritten returns the differences of a table from a plan, as sentences. A lease with later
-// progress is not a difference, because a worker may have begun already.
+// Unwritten returns the differences between a table and a plan, as sentences. A lease with later
+// progress is not a difference, because a worker may already have made progress.
 func Unwritten(writes []Write, t Table) []string {
 	have := map[string]*Lease{}
 	for i := range t.Leases {

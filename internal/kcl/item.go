@@ -214,8 +214,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// number returns an attribute that is a whole number of at least 0. If the attribute is absent, it
-// returns 0.
+// number returns an attribute that is a whole number of at least 0. If the attribute is absent,
+// number returns 0, or an error if required is set.
 func (it Item) number(key, name string, required bool) (int64, error) {
 	v, there := it[name]
 	switch {

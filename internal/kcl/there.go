@@ -249,8 +249,8 @@ func short(id string) string {
 	return cmp.Or(strings.TrimLeft(number, "0"), "0")
 }
 
-// Differences returns the differences of a view from the leases of a plan, as sentences. A lease
-// with later progress is not a difference, because a worker may have begun already.
+// Differences returns the differences between a view and the leases of a plan, as sentences. A
+// lease with later progress is not a difference, because a worker may already have made progress.
 func Differences(want []change.Wanted, v lease.View) []string {
 	have := map[lease.Key]*lease.Lease{}
 	for i := range v.Leases {
@@ -286,9 +286,9 @@ type Seen struct {
 }
 
 // Settle compares a plan with the stream. If all user records of a record are done, a position
-// inside the record becomes the position after it; the table alone does not show this. Records that
-// have expired and shards that could not be read become notes. Settle returns an error for a
-// sequence number that the service does not know.
+// inside the record becomes the position after it. The table does not contain the number of user
+// records. Records that have expired and shards that could not be read become notes. Settle returns
+// an error for a sequence number that the service does not know.
 func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
 	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
 	for i := range settled.Leases {

@@ -21,15 +21,15 @@ const (
 
 // Watch compares several reads of a table to find out whether workers of the KCL run. A running
 // worker renews each of its leases three times within the failover time. A worker of KCL 3 without
-// leases updates its metrics. Watch compares the clock of a worker with its own only to ignore old
-// metrics.
+// leases updates its metrics. Watch compares a worker's clock with the clock of this process only
+// to ignore old metrics.
 type Watch struct {
 	window time.Duration
 	first  time.Time
 	leases map[string]*observed
 	pulses map[string]*observed
 	last   time.Time
-	// vanished is the time of the last look that missed a lease of an earlier look.
+	// vanished is the time of the last look at which a lease of an earlier look was missing.
 	vanished time.Time
 }
 
@@ -83,7 +83,8 @@ func (w *Watch) See(now time.Time, t Table) {
 		fresh := p.Updated > 0 && now.Sub(time.Unix(p.Updated, 0)).Abs() < metricsOld
 		o := see(w.pulses, p.Key, p.Worker, p.Value, now, begun)
 		o.fresh = o.fresh || fresh && !begun
-		// The leases of a worker show sooner than its metrics whether it runs.
+		// If a worker has leases, its metrics do not count, because its leases show sooner whether
+		// it runs.
 		o.counts = !owns[p.Worker] && (o.moved || o.fresh)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// look returns a table. Each lease is "shard counter owner", with "owner>holder" in a handoff.
+// look returns a table. Each argument describes a lease as "shard counter owner", with
+// "owner>holder" during a handoff.
 func look(t *testing.T, leases ...string) Table {
 	t.Helper()
 	var table Table

@@ -67,8 +67,8 @@ func nameOf(r *source.Record) []byte {
 	return sum[:hashBytes]
 }
 
-// Known contains which records after a mark are already done. It is read one record after the
-// other. The zero Known contains no record.
+// Known contains which records after a mark are already done. Done must be called for one record
+// after the other, in order. The zero Known contains no record.
 type Known struct {
 	name string // hash of the first record; "" after the record was read
 	runs []byte
@@ -110,9 +110,10 @@ func (k *Known) next() bool {
 // Over reports whether the rest of the records is unknown.
 func (k *Known) Over() bool { return k.left == 0 }
 
-// Page must be called before the records of each page. The page must have been read before now. If
-// the last record of the previous page may have expired by now, the records after it may have
-// expired too. It is then unknown with which record the page begins, so Page drops the rest.
+// Page must be called before Done is called for the records of a page. The page must have been read
+// before now. If the last record of the previous page may have expired by now, the records after it
+// may have expired too. It is then unknown with which record the page begins, so Page drops the
+// rest.
 func (k *Known) Page(now time.Time) {
 	if k.name == "" && now.Sub(time.UnixMilli(k.last)) >= Kept {
 		*k = Known{}

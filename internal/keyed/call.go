@@ -46,8 +46,8 @@ type Status struct {
 }
 
 // begin starts a call for the records of a lane. It sets all fields that belong to these records.
-// Only constant fields keep their values, because a handler that kept an old batch may read those
-// at any time.
+// Only constant fields keep their values, because a handler that kept an old batch may read these
+// fields at any time.
 func (c *Call) begin(l *Lane, behind time.Duration) {
 	use := c.Delivery.Begin(delivery.Batch{Behind: behind}, delivery.Marked(l.Records))
 	c.turn = turn{use: use, lane: l}

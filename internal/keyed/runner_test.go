@@ -145,7 +145,8 @@ func TestKeysAreCalledInParallelAndInOrder(t *testing.T) {
 	})
 }
 
-// There are two concurrent calls: one has the slot, and one handles the oldest record.
+// With n slots, at most n+1 calls run at the same time: n calls have a slot, and one handles the
+// oldest record. There is at most one call for each key.
 func TestSlotsBoundCalls(t *testing.T) {
 	for _, c := range []struct{ keys, slots, most int }{{10, 1, 2}, {10, 3, 4}, {2, 9, 2}, {10, 9, 6}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type known struct {
 	done, in bool // in reports that a call has the record
 }
 
-// added is one call of Add: the records before end, and everything before upTo.
+// added is one call of Add, with the records from index begin to index end and the argument upTo.
 type added struct {
 	begin, end, bytes int
 	upTo              shard.Position

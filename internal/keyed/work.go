@@ -57,8 +57,8 @@ func (r *Runner) started() {
 	r.begin()
 }
 
-// mayBegin returns the next call, or nil if none may begin. has is set if the goroutine has a slot.
-// The call keeps that slot if it needs one.
+// mayBegin returns the next call, or nil if no call may begin. has is set if the goroutine has a
+// slot. The call keeps that slot if it needs a slot.
 func (r *Runner) mayBegin(has bool) *Call {
 	lane, oldest := r.span.MayBegin()
 	own := oldest && !r.owned

@@ -23,9 +23,9 @@ import (
 //
 // The reserve is additional room for one page of any size. A page that is larger than the maximum
 // of a share needs the reserve. One share at a time has the reserve, from before the read until the
-// page is returned. Shares wait for it in order. Every page is therefore read after all pages that
-// were requested earlier, and the budget is exceeded by at most one page,
-// unless a share keeps the reserve for longer than OverKept.
+// page is returned. Shares wait for the reserve in order, so every page is read in the end. The
+// budget is exceeded by at most one page, unless a share keeps the reserve for longer than
+// OverKept.
 //
 // If a share keeps the reserve for longer than OverKept, its handler is slow or hangs. Then the
 // next share in line also gets the reserve, and further shares follow. All of them together may use
@@ -79,12 +79,23 @@ func (b *Budget) InUse() int {
 func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
 
 // Lack returns an error that wraps [ErrNoMemory]. Its text contains how much of the budget is in
-// use and how many reads wait.
+// use and how many reads wait. The text is made only when it is needed, because each look at a
+// shard that waits for memory calls Lack.
 func (b *Budget) Lack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return fmt.Errorf("%w: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line", ErrNoMemory, b.inUse(), 2*b.half, len(b.waiting))
+	return &lack{inUse: b.inUse(), size: 2 * b.half, waiting: len(b.waiting)}
 }
+
+// lack is the error of [Budget.Lack].
+type lack struct{ inUse, size, waiting int }
+
+func (l *lack) Error() string {
+	return fmt.Sprintf("%v: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line",
+		ErrNoMemory, l.inUse, l.size, l.waiting)
+}
+
+func (l *lack) Unwrap() error { return ErrNoMemory }
 
 // LastServed returns when a waiting share last got its memory. It returns zero if none has waited.
 func (b *Budget) LastServed() time.Time {
@@ -157,8 +168,8 @@ func (s *Share) TryTake(least, most int) int {
 	return s.take(least, most)
 }
 
-// Most returns the maximum number of bytes that the share can have without the reserve. That is the
-// number if no other shard uses the common half.
+// Most returns the maximum number of bytes that the share can have without the reserve. This
+// maximum is available if no other shard uses the common half.
 func (s *Share) Most() int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -250,7 +261,7 @@ func (s *Share) Exceed(n int) bool {
 }
 
 // Done ends the permission to exceed the budget. The reserve is released when the last byte of it
-// is returned. If none was taken, it is released now.
+// is returned. If no byte was taken, the reserve is released now.
 func (s *Share) Done() {
 	b := s.b
 	b.mu.Lock()
@@ -349,8 +360,8 @@ func (s *Share) grant(n int, open bool) Grant {
 }
 
 // mayExceed decides whether another share may have the reserve. overs is the number of shares that
-// have it. together is the number of bytes that they would then hold. ago is how long the last
-// share has had it.
+// have the reserve now. together is the number of bytes that all of them would then hold. ago is
+// how long ago a share last got the reserve.
 func mayExceed(overs, together, half int, ago time.Duration) bool {
 	switch {
 	case overs == 0:

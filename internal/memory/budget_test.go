@@ -176,9 +176,9 @@ func errIs(t *testing.T, err, want error) int {
 	return 0
 }
 
-// For any hanging handlers and record sizes, the budget is exceeded by at most one page,
-// unless a share keeps the reserve for longer than OverKept. Every
-// shard that does not hang makes progress.
+// For any number of hanging handlers and any record sizes, the budget is exceeded by at most one
+// page, unless a share keeps the reserve for longer than OverKept. Every shard that does not hang
+// makes progress.
 func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 	for _, test := range []struct{ shards, hung, largest int }{{4, 1, 10 * mib}, {40, 39, 200 << 10}, {300, 200, 50 << 10}, {300, 0, 10 * mib}} {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {
@@ -247,5 +247,18 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The error that describes a lack of memory costs one allocation, because it is made at each look
+// at a shard that waits.
+func TestALackOfMemoryIsCheap(t *testing.T) {
+	b := New(64 << 20)
+	err := b.Lack()
+	if want := "no memory is free for more records: 0 of the 67108864 bytes of MaxMemory are in use, and 0 shards wait in line"; !errors.Is(err, ErrNoMemory) || err.Error() != want {
+		t.Errorf("the error is %v, want %s that wraps ErrNoMemory", err, want)
+	}
+	if n := testing.AllocsPerRun(100, func() { err = b.Lack() }); n > 1 {
+		t.Errorf("an error costs %v allocations, want 1", n)
 	}
 }

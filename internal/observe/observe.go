@@ -1,5 +1,5 @@
 // Package observe converts the data of a store and of Kinesis about an application to the input of
-// package health. The weir command and the status page share it, so that both get the same results.
+// package health. The weir command and the dashboard share it, so that both get the same results.
 package observe
 
 import (

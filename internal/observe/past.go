@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Report is what the owner of a shard reported in a minute.
+// Report is the report of a shard's owner about one minute.
 type Report struct {
 	Minute  int64 // since the beginning of 1970
 	Session string
@@ -75,7 +75,7 @@ func (p Past) before(
 		if at = at.Add(reportSpread); !at.Before(first.At) {
 			at = first.At.Add(-time.Millisecond)
 		}
-		// A worker that stops reports a second time in the same minute.
+		// When a worker stops, it may report a second time in the same minute.
 		if r.Minute == last.Minute && r.Session == last.Session {
 			r.Marks |= last.Marks
 		}

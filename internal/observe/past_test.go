@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// reported returns the reports of session s1 about shard a in the minutes up to the given one.
+// reported returns the reports of session s1 about shard a in the last 31 minutes up to the given
+// time.
 func reported(upTo time.Time, lag func(minutesAgo int) time.Duration, end history.Marks) observe.Past {
 	w := history.NewWriter(4000, "w1")
 	chunks := map[int64]lease.HistoryChunk{}

@@ -32,7 +32,7 @@ func SetPause(ctx context.Context, store lease.Store, app string, seen lease.Vie
 }
 
 // SetDrain starts or stops draining the workers with these sessions. It returns [ErrWorkerEnded] if
-// none of them exists any more, or an error of the store.
+// all of these workers have ended, or an error of the store.
 func SetDrain(ctx context.Context, store lease.Store, app string, sessions []string, on bool) error {
 	var actions []lease.Action
 	for _, s := range sessions {

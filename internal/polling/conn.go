@@ -18,7 +18,7 @@ type conn struct {
 }
 
 // context returns a context that is derived from calls, and its cancel function. The caller may use
-// it until the end of the turn.
+// the context until the end of the turn.
 func (l *conn) context(calls context.Context) (context.Context, context.CancelFunc) {
 	if l.ctx == nil || l.ctx.Err() != nil || l.calls.Done() != calls.Done() {
 		l.close()

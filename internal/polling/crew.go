@@ -24,7 +24,7 @@ type look struct {
 // adjust returns the new width. If reads fall behind, it increases the width by half: Kinesis may
 // be slow, calls may hang, or the machine may be busy. Late reads are worse than more goroutines.
 // Otherwise adjust reduces the width step by step to one and a half times the busy reads. The
-// reserve is needed because all reads of a tick begin together.
+// additional half is needed because all reads of a tick begin together.
 func (c crew) adjust(l look) crew {
 	if l.behind {
 		return min(c+c/2, mostWidth)

@@ -68,8 +68,8 @@ type Feed struct {
 	since  mono.Time     // start of the present state
 	trying mono.Time     // see [Status]
 	behind time.Duration // see [Status]
-	// starved is when the feed began to wait for the amount of memory that expects returns, while
-	// its handler has no pages. It is zero if the feed does not wait for that.
+	// starved is when the feed began to wait for the amount of memory that [Feed.expects] returns,
+	// while its handler has no pages. It is zero if the feed does not wait for that memory.
 	starved mono.Time
 	queue   *part
 	fault   *fault             // nil until something fails
@@ -83,10 +83,10 @@ type Owner interface {
 	source.Listener
 	// Context returns the context whose end stops reading.
 	Context() context.Context
-	// Calls returns the context for calls to Kinesis. It may end later than Context, and then
-	// reading stops only between two calls. Feeds may share one such context. That saves memory,
-	// because reads derive contexts from it, and a context with derived contexts needs additional
-	// memory.
+	// Calls returns the context for calls to Kinesis. If it ends later than Context, the end of
+	// Context stops reading only between two calls. Feeds may share one such context. That saves
+	// memory, because reads derive contexts from it, and a context with derived contexts needs
+	// additional memory.
 	Calls() context.Context
 	// Wake is called once after Next returned [source.ErrEmpty], as soon as there is a page. It
 	// must not block.
@@ -195,7 +195,7 @@ func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 
 // Last reads once more if all records were handled and the shard was at its tip. It does not wait
 // for the idle interval and does not retry. A reader calls Last before it hands the shard off, so
-// that the next reader has fewer records to catch up.
+// that the next reader has to catch up with fewer records.
 func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
 	if !f.atTip || f.queue != nil || f.gone {

@@ -104,7 +104,7 @@ func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
 }
 
 // Last reads once more. It does not wait for the idle interval and does not retry. A reader calls
-// Last before it hands the shard off, so that the next reader has fewer records to catch up.
+// Last before it hands the shard off, so that the next reader has to catch up with fewer records.
 func (p *Poll) Last(ctx context.Context) (source.Page, error) {
 	if err := retry.Wait(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return source.Page{}, err

@@ -13,12 +13,12 @@ import (
 //
 // One goroutine takes the answers of a wave in order. If one answer is late or takes long to
 // deliver, the answers behind it must not wait. After two ticks another goroutine continues behind
-// the late answer. If a request cannot be sent separately, its read is the last of the wave.
+// the late answer. If a request cannot be sent without waiting, its read is the last of the wave.
 type wave struct {
 	feeds [waveSize]*Feed // the first size feeds have reads in progress
 	conns [waveSize]*conn // one for each feed
 
-	// Guarded by the scheduler's lock.
+	// The scheduler's lock guards these fields.
 	size  int
 	taken int // the number of answers that goroutines wait for or have taken
 	left  int // reads that have not ended
@@ -56,7 +56,7 @@ func (s *Scheduler) read() {
 
 // The caller of the following methods holds the lock.
 
-// turns makes reads until none is due. It returns false if the scheduler is closed.
+// turns makes reads until no read is due. It returns false if the scheduler is closed.
 func (s *Scheduler) turns() bool {
 	s.coming--
 	for !s.closed {

@@ -81,7 +81,7 @@ func (s *seaside) stopAll() {
 }
 
 // during sleeps for d. It returns the number of calls in that time and the maximum number of
-// concurrent calls. longest is the longest time without a call for any shard outside except.
+// concurrent calls. longest is the longest time without a call for a shard that is not in except.
 func (s *seaside) during(d time.Duration, except map[string]bool) (calls, most int, longest time.Duration) {
 	s.mu.Lock()
 	began := time.Now()

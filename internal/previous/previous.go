@@ -26,7 +26,7 @@ type client struct{ store lease.Store }
 // Abilities implements [lease.Store].
 func (c client) Abilities() lease.Abilities { return c.store.Abilities() & Abilities }
 
-// Beat implements [lease.Store].
+// Heartbeat implements [lease.Store].
 func (c client) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	o, err := c.store.Heartbeat(ctx, app, report(r))
 	return lease.Orders{Held: each(o.Held, known), Leader: leader(o.Leader)}, err

@@ -23,7 +23,7 @@ type Progress struct {
 	trail  atomic.Pointer[trail] // records dropped after handed, or nil
 }
 
-// Hold is why the checkpoint of a shard is kept where it is.
+// Hold is the reason why the checkpoint of a shard does not move.
 type Hold struct {
 	Why   string // empty if it is not kept
 	Since mono.Time
@@ -32,7 +32,8 @@ type Hold struct {
 // trail describes the records that were dropped after the last record that the function got.
 type trail struct{ after, upTo shard.Position }
 
-// Hold sets why the checkpoint is kept where it is. Any goroutine may call it.
+// Hold sets the reason why the checkpoint does not move. An empty reason ends the hold. Any
+// goroutine may call it.
 func (p *Progress) Hold(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,14 +84,14 @@ func (p *Progress) HandedOver(r *source.Record) {
 	p.handed = source.After(r.SequenceNumber, r.Done)
 }
 
-// Dropped notes that the records after the last record of HandedOver are dropped, up to a position.
+// Dropped notes that all records between the last record of HandedOver and a position were dropped.
 func (p *Progress) Dropped(upTo shard.Position) {
 	p.trail.Store(&trail{after: p.handed, upTo: upTo})
 }
 
-// Past returns the position before which everything is done if the function has done everything
-// before the position done. The result is later than done if the next records were dropped. Any
-// goroutine may call it.
+// Past returns the position before which everything is done. The argument done is the position
+// before which the function has done everything. The result is later if the next records were
+// dropped. Any goroutine may call Past.
 func (p *Progress) Past(done shard.Position) shard.Position {
 	if t := p.trail.Load(); t != nil && done.Compare(t.after) >= 0 && done.Compare(t.upTo) < 0 {
 		return t.upTo

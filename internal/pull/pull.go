@@ -80,9 +80,9 @@ func (p *Puller[B]) Next(isLast func(B) bool) (b B, some bool, err error) {
 }
 
 // Hand passes a batch to the function. It returns [ErrNext] when the function asks for the next
-// batch. When the function has returned, Hand returns an [EndedError]. end says that the shard ends
-// with the batch: if the function then returns nil, Hand returns nil. The shard's goroutine calls
-// it.
+// batch. When the function has returned, Hand returns an [EndedError]. end is set if the shard ends
+// with the batch. If the function then returns nil, Hand returns nil. The shard's goroutine calls
+// Hand.
 func (p *Puller[B]) Hand(ctx context.Context, b B, end bool) error {
 	select {
 	case p.batches <- b:

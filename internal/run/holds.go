@@ -16,7 +16,7 @@ const (
 	holdsByShard = 5
 )
 
-// holds says, for each shard whose checkpoint is held, why and since when.
+// holds contains, for each shard whose checkpoint is held, the reason and the start of the hold.
 type holds map[lease.Key]pull.Hold
 
 // holdsOf returns the holds of the shards of loops. It returns nil if no checkpoint is held.

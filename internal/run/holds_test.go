@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Held checkpoints are listed after troubles, and not for a shard that is in trouble.
+// Held checkpoints are listed after the troubles. A shard that already has a trouble is not listed
+// again.
 func TestHeldCheckpointsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := func(n int) lease.Key { return lease.Key{Stream: "s", Shard: string(rune('a' + n))} }

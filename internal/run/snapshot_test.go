@@ -152,8 +152,8 @@ func TestALookAtSoundShardsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A run forgets the stalls of a shard that went to another worker once they no longer count,
-// although the shard has no term here.
+// When the stalls of a shard no longer count, a run forgets them, even if another worker has the
+// shard now.
 func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 2 * time.Minute

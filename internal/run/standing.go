@@ -65,7 +65,7 @@ func (s *standing) end(l *shardrun.Loop) (last bool) {
 
 // running appends the running loops to all. The caller reads the status of the loops without the
 // mutex. Otherwise Live, Ready, Shards and Health, which take this mutex, would have to wait while
-// it is read.
+// the status is read.
 func (s *standing) running(all []*shardrun.Loop) []*shardrun.Loop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *standing) stops() {
 	}
 }
 
-// stopBegan returns when the stop began, zero before that.
+// stopBegan returns when the stop began, or zero before that.
 func (s *standing) stopBegan() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,9 +159,8 @@ func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stal
 	return limits, len(s.stalls) > 0
 }
 
-// suspect updates the judgement of whether this worker can read at all. It returns the trouble that
-// the worker reports about itself, whether the worker is cut off, and the number of the probe to
-// begin, or -1.
+// suspect decides again whether this worker can read at all. It returns the trouble that the worker
+// reports about itself, whether the worker is cut off, and the number of the probe to begin, or -1.
 func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cutOff bool, probe int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,8 @@ func (r *Run) creationUntold(s streams.Stream, err error) {
 		"and created again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
 }
 
-// spread logs, with keys in parallel, whether the stream keeps the order within a key.
+// spread logs whether the records of a key stay in order in the stream. It logs this only if keys
+// are handled in parallel.
 func (r *Run) spread(s streams.Stream, auto bool) {
 	switch {
 	case !r.Parallel():

@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// supervisor looks at the shards of a run before each heartbeat: it gives up those that make no
-// progress, and finds out whether this worker can read at all. The heartbeat loop calls its
-// methods.
+// supervisor looks at the shards of a run before each heartbeat: it releases the leases of shards
+// that make no progress, and finds out whether this worker can read at all. The heartbeat loop
+// calls its methods.
 type supervisor struct {
 	run        *Run
 	looks      []*shardrun.Loop  // scratch memory
@@ -62,7 +62,8 @@ func (s *supervisor) standings(now time.Time) (all []sampling.Standing) {
 	return all
 }
 
-// troubles looks at all shards. It returns their troubles, the worst first.
+// troubles looks at all shards. It returns their troubles, the longest first. If this worker is cut
+// off, that trouble comes before all others.
 func (s *supervisor) troubles() []lease.Trouble {
 	r := s.run
 	look := supervise.Look{Now: time.Now(), Stays: r.stays()}
@@ -179,7 +180,7 @@ func (s *supervisor) tellStalled(l *shardrun.Loop, e event.Stalled) {
 // memoryAgain is the minimum time between two log lines about shards that wait for memory.
 const memoryAgain = 10 * time.Minute
 
-// tellShortage logs that a shard waits for memory, if one does.
+// tellShortage logs that a shard waits for memory, if there is such a shard.
 func (s *supervisor) tellShortage(of supervise.Shortage, now time.Time) {
 	if of.Err == nil || now.Sub(s.toldMemory) < memoryAgain {
 		return

@@ -12,7 +12,7 @@ import (
 
 var errNotJSON = errors.New("weir: the payload is not JSON, which the filter needs")
 
-// filter asks the user's filter about the records of a shard.
+// filter calls the user's filter for the records of a shard.
 type filter struct{ *Loop }
 
 // filtering returns the filter of a page. It returns nil if nothing is filtered.
@@ -23,7 +23,7 @@ func filtering(l *Loop) *batch.Filter {
 	return &batch.Filter{By: filter{l}}
 }
 
-// Decide asks the filter about a record. If the filter fails, Decide marks the record, so that the
+// Decide calls the filter for a record. If the filter fails, Decide marks the record, so that the
 // handler does not get it.
 func (l filter) Decide(r *source.Record) batch.Decision {
 	matches, isJSON, err := l.in.User.Match(r)
@@ -78,8 +78,8 @@ func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) b
 	return unpack.Passes(page)
 }
 
-// again asks the filter again about a record at which it failed, and reports whether the handler
-// gets the record now. It returns an error if the filter fails again.
+// again calls the filter once more for a record at which the filter failed. passes reports whether
+// the handler gets the record now. again returns an error if the filter fails again.
 func (l filter) again(r *source.Record) (passes bool, err error) {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {

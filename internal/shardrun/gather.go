@@ -51,7 +51,7 @@ func (g *gatherer) add(run []source.Record, page *source.Page, own, isLast bool,
 	}
 }
 
-// handOver hands over the waiting records. end says that the shard ends after them.
+// handOver hands over the waiting records. end is set if the shard ends after these records.
 func (g *gatherer) handOver(end bool, until time.Time) next {
 	l := g.loop
 	g.stopFlush()

@@ -42,7 +42,7 @@ type calling struct {
 }
 
 // newHandover begins the handover of a run of records. No code changes the run until the handover
-// is closed. own says that the handler must get a copy of the run.
+// is closed. own is set if the handler must get a copy of the run.
 func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)
@@ -77,10 +77,11 @@ func (d *Handover) Context() context.Context { return &d.ctx }
 func (d *Handover) IsKeyed() bool { return d.key != nil }
 
 // WantedBack reports whether the handler should stop after the record at hand, because another
-// worker is to have the lease.
+// worker is to get the lease.
 func (d *Handover) WantedBack() bool { return d.loop.wantedBack(d.until) }
 
-// Poison reports whether a handler that keeps records too long must see nonsense.
+// Poison reports whether the memory of handled records is overwritten, to reveal handlers that keep
+// records too long.
 func (d *Handover) Poison() bool { return d.loop.in.Poison }
 
 var (
@@ -174,8 +175,9 @@ func (d *Handover) where(err error) (failure.Blame, error) {
 }
 
 // call calls the handler with a part of the records. A record at which the filter failed is a part
-// by itself: call asks the filter again first, and the handler gets the record only if it passes.
-// With Config.Poison, call ends Run if the handler has written into Data.
+// by itself. For such a part, call first calls the filter again, and the handler gets the record
+// only if the record passes. With Config.Poison, call ends Run if the handler has written into
+// Data.
 func (d *Handover) call(p delivery.Part) error {
 	if len(p.Records) == 1 && p.Records[0].Failed {
 		if passes, err := (filter{d.loop}).again(&p.Records[0]); !passes {

@@ -143,15 +143,16 @@ func (l keys) end() error {
 	return err
 }
 
-// With keys in parallel, records after the checkpoint may be done. A term that ends in order saves
-// with the lease which ones, so that the next owner does not handle them again. This note counts
-// only with the checkpoint and the epoch that it names. So it does not count after an operator has
-// moved the checkpoint, even if the operator has moved it back.
+// If keys are handled in parallel, records after the checkpoint may be done. When a term ends in an
+// orderly way, it saves a note with the lease that lists these records, so that the next owner does
+// not handle them again. The note is valid only for the checkpoint and the epoch that it contains.
+// It is therefore invalid after an operator has moved the checkpoint, even if the operator has
+// moved the checkpoint back again.
 
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
-	// While deaths are counted, the note is not trusted. With a filter, it could be wrong: if the
-	// filter changes, the next owner counts other records.
+	// While deaths are counted, owners ignore the note, so it is not saved. With a filter, the note
+	// could be wrong: if the filter changes, the next owner counts other records.
 	if !l.in.Filters && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}

@@ -52,7 +52,7 @@ func (d *Handover) afterDenial(err error) time.Duration {
 	return pause
 }
 
-// leaveOut gives up n records that the handler has not tried because of their age.
+// leaveOut begins to dead-letter n records that the handler has not tried because of their age.
 func (d *Handover) leaveOut(err error, n int) {
 	from := d.MoveHead()
 	if d.Err != nil { // it was tried before it got too old
@@ -62,7 +62,7 @@ func (d *Handover) leaveOut(err error, n int) {
 	d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
 }
 
-// judge asks the failure policy what follows a failure.
+// judge returns what the failure policy decides after a failure.
 func (d *Handover) judge(of failure.Blame, worked time.Time) failure.Verdict {
 	brake, now := &d.loop.in.Brake, time.Now()
 	if !brake.Policy.On {
@@ -166,7 +166,7 @@ func (d *Handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	return letters
 }
 
-// tellWaits reports once that records are retried although the policy would give them up.
+// tellWaits reports once that records are retried although the policy would dead-letter them.
 func (d *Handover) tellWaits(v failure.Verdict) {
 	if d.Held == v.Do {
 		return

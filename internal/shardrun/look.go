@@ -30,8 +30,8 @@ func (l *Loop) Term() *group.Term { return l.term }
 // Key returns the shard.
 func (l *Loop) Key() lease.Key { return l.term.Lease.Key }
 
-// Snapshot returns the facts about the shard that package supervise judges. well reports that the
-// term has made progress, or that there was nothing to handle.
+// Snapshot returns the facts about the shard that package supervise evaluates. well reports that
+// the term has made progress, or that there was nothing to handle.
 func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
 	r := source.Status{Doing: health.NotStarted}
 	if from := l.pagesNow(); from != nil {
@@ -123,7 +123,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// lookAtKeys returns the state of keys in parallel.
+// lookAtKeys returns the state of the keys that are handled in parallel.
 func (l *Loop) lookAtKeys() (look keyed.Look) {
 	if r := l.runnerNow(); r != nil {
 		look = r.Look()
@@ -138,9 +138,9 @@ func (l *Loop) Load(now time.Time) lease.Load {
 	return lease.LoadOf(l.rate.Now(now))
 }
 
-// Held returns why the function that pulls keeps the checkpoint in place. It asks the current
-// handler, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease
-// is released.
+// Held returns why the function that pulls keeps the checkpoint in place. It reads the hold of the
+// current handler, so a hold cannot outlast its term. An abandoned handler holds nothing, because
+// its lease is released.
 func (l *Loop) Held() pull.Hold {
 	l.mu.Lock()
 	s, left := l.session, l.left != nil
@@ -166,7 +166,7 @@ func (l *Loop) Ended() time.Time {
 	return l.ended.Time()
 }
 
-// Stall notes that this worker gives up the shard.
+// Stall notes that this worker releases the lease of the shard, because the shard has stalled.
 func (l *Loop) Stall(now time.Time) { l.note(func(n *notes) { n.ended = mono.Of(now) }) }
 
 // ToldFails notes whether failing reads were reported.

@@ -1,5 +1,5 @@
-// Package shardrun handles one shard for one term: it takes the shard from its source to its
-// checkpoint.
+// Package shardrun handles one shard for one term: it reads records, passes them to the user's
+// code, and moves the checkpoint.
 //
 // A [Loop] takes page after page. Each step returns a [next], which says what follows. These are
 // the stages:
@@ -55,7 +55,8 @@ type Loop struct {
 }
 
 // New makes the loop of a term. If all shards have the same handler, reading begins at the lease's
-// position. Otherwise the loop first opens a handler, which may say where reading begins.
+// position. Otherwise the loop first opens a handler, which may determine the position where
+// reading begins.
 func New(in *Shared, t *group.Term) *Loop {
 	l := &Loop{in: in, term: t}
 	l.rate = supervise.RateOf(t.Lease.Load.Bytes(), time.Now())
@@ -65,7 +66,7 @@ func New(in *Shared, t *group.Term) *Loop {
 	return l
 }
 
-// next is what follows a step of a loop.
+// next is the result of a step of a loop. It determines what the loop does next.
 type next struct {
 	then then
 	err  error // a StopError with stops; a pull.EndedError with again
@@ -81,8 +82,8 @@ const (
 	stops      // the user's code ends Run
 )
 
-// stopsWith returns the next for an error with which the user's code ends Run. For nil, it returns
-// goOn.
+// stopsWith returns the result of a step in which the user's code ended Run with err. For a nil
+// err, it returns goOn.
 func stopsWith(err error) next {
 	if err == nil {
 		return next{}
@@ -180,8 +181,8 @@ func (l *Loop) read() next {
 }
 
 // last makes one more read when another worker is to get the lease, and handles the result. Without
-// this read, records that have come since the last one would wait for the next owner. The read may
-// take almost one heartbeat interval.
+// this read, records that have arrived since the previous read would wait for the next owner. The
+// read may take almost one heartbeat interval.
 func (l *Loop) last() next {
 	if l.in.Parallel() { // running calls would have to end first
 		return next{then: over}
@@ -260,8 +261,8 @@ func (l *Loop) finish(page *source.Page) next {
 	return next{then: over}
 }
 
-// handOver hands a batch to the handler until all of it is done. own says that the memory of run is
-// used again, so that the handler must get a copy.
+// handOver hands a batch to the handler until all of it is done. own is set if the memory of run is
+// reused, so that the handler must get a copy.
 func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until time.Time) next {
 	return newHandover(l, run, own, b, until).deliver()
 }
@@ -359,9 +360,9 @@ func (l *Loop) passed(upTo Position) {
 }
 
 // advance moves the checkpoint to a position. With a sink, the lease may name records that were
-// given up because they killed workers, and the names count only at the checkpoint with which they
-// were saved. So advance saves them again with the new checkpoint. A term that no longer handles
-// records one by one drops the names, because the sink has passed those records.
+// dead-lettered because they killed workers, and the names count only at the checkpoint with which
+// they were saved. So advance saves them again with the new checkpoint. A term that no longer
+// handles records one by one drops the names, because the sink has passed those records.
 func (l *Loop) advance(to Position) {
 	if l.in.Sink && namesKilled(l) && to.Compare(l.term.At()) > 0 {
 		d := l.term.Deaths()
@@ -408,8 +409,8 @@ func (l *Loop) handledBy(s *session) {
 	l.session = s
 }
 
-// close closes the handler of the term and removes the session. stops says that the term ends
-// because this worker stops, or that the pulling function is called again.
+// close closes the handler of the term and removes the session. stops is set if the term ends
+// because this worker stops, or if the pulling function is called again.
 func (l *Loop) close(stops bool) {
 	s := l.session
 	if s == nil {

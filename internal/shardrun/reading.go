@@ -131,8 +131,8 @@ func (l *Loop) shardIsGone(err error) next {
 	return next{then: over}
 }
 
-// absentPause is the maximum pause between two reads of a stream that does not exist. All shards of
-// the stream read, and report that.
+// absentPause is the maximum pause between two reads of a stream that does not exist. Each shard of
+// the stream makes such reads and reports their failures.
 const absentPause = 10 * time.Second
 
 // awaitStream waits before the next read of a stream that does not exist, and reports whether to
@@ -174,8 +174,8 @@ func (l *Loop) Failed(err error, throttled bool, next time.Duration) {
 	stays := refused && l.in.Expired == source.StayExpired
 	level, what := l.in.Log.Debug, "reading failed; trying again"
 	// With another policy, Expired names the position at which reading continues. A stream that was
-	// deleted and created again also refuses positions, until the leader has listed it and taken
-	// the leases.
+	// deleted and created again also refuses positions, until the leader has listed the stream and
+	// replaced its leases.
 	if stays && l.needsReset(time.Now()) {
 		level = l.in.Log.Error // once: a person is needed
 		what = `the service refuses the position of a shard, so it is not read: move it with "weir group reset", or set Options.Expired`
@@ -241,7 +241,7 @@ func (l *Loop) refusedAt() Position {
 	return at
 }
 
-// Expired reports records that have left the stream, or may have, and were not handled.
+// Expired reports unhandled records that have left the stream, or that may have left it.
 func (l *Loop) Expired(e source.Expiry) {
 	args := []any{"seq", e.At, "resumes", e.Next}
 	if !e.From.IsZero() {

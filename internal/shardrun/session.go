@@ -40,7 +40,8 @@ func (s *session) pulling() *pull.Progress {
 	return s.handler.Pulling()
 }
 
-// due returns the time at which the loop has to act although no page came; zero for never.
+// due returns the time at which the loop must act even if no page has arrived. It returns zero if
+// there is no such time.
 func (s *session) due() time.Time {
 	switch {
 	case s == nil:
@@ -113,7 +114,7 @@ func (l opening) open() next {
 		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, attempt)
 		lookup := errors.As(err, new(*lineage.LookupError))
 		// Another worker may be able to look up the position. If the failure lasts, this worker
-		// gives the lease up, as for a shard that it cannot read.
+		// releases the lease, as for a shard that it cannot read.
 		if lookup {
 			l.failsAgain(attempt, err)
 		} else {
@@ -131,8 +132,8 @@ func (l opening) open() next {
 	}
 }
 
-// try makes the term's handler. behind reports that it gave the lease back instead, because the
-// sink lacks records of an ancestor of the shard.
+// try makes the term's handler. behind is set if try released the lease instead, because the sink
+// lacks records of an ancestor of the shard.
 func (l opening) try(began time.Time) (behind bool, err error) {
 	start := l.term.At()
 	if l.in.Sink {

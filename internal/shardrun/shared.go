@@ -119,7 +119,7 @@ type Pages interface {
 	Status() source.Status
 	// Stop ends a subscription that the shard's next owner would have to replace.
 	Stop()
-	// Close gives back what the source holds at the service.
+	// Close ends reading and releases the memory and the subscription of the source.
 	Close()
 }
 

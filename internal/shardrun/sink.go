@@ -15,12 +15,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sink asks the user's sink for its position in a shard and in its ancestors.
+// sink gets the positions of the user's sink in a shard and in the shard's ancestors.
 type sink struct{ *Loop }
 
 // start returns the position at which reading begins according to the sink. Zero means the lease's
-// checkpoint. began is the time at which this attempt began. behind reports that start gave the
-// lease back, because the sink lacks records of an ancestor.
+// checkpoint. began is the time at which this attempt began. behind is set if start released the
+// lease, because the sink lacks records of an ancestor.
 func (l sink) start(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
 	s, err := l.in.Lineage.Start(ctx, l.term.Lease.Key, began, l)
 	if err != nil || !s.Behind {
@@ -91,8 +91,8 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	return false, nil
 }
 
-// giveBack moves leases of ancestors back to the positions of the sink. It also gives the term's
-// own lease back, because its shard has to be read after the ancestors.
+// giveBack moves leases of ancestors back to the positions of the sink. It also releases the term's
+// own lease, because its shard has to be read after the ancestors.
 func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 	moved := false
 	if len(moves) > 0 {

@@ -76,8 +76,8 @@ func (s *status) fails(attempt int, err error) {
 	s.failure.err, s.failure.attempt = err, attempt
 }
 
-// failsHere notes the record at which the handler fails. The state that follows the failure must
-// have been entered before.
+// failsHere notes the record at which the handler fails. The caller must already have entered the
+// state that follows the failure.
 func (s *status) failsHere(at lease.Failing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,7 +118,7 @@ func (d *Handover) step(began time.Time) stepped {
 	return s
 }
 
-// outcome returns how a call of the user's code ended, judged by its error.
+// outcome returns how a call of the user's code ended, according to its error.
 func outcome(err error) failure.Outcome {
 	switch {
 	case err == nil:
@@ -184,7 +184,7 @@ func (d *Handover) passedOn(took time.Duration, now time.Time) {
 	}
 }
 
-// What follows a failure of the handler.
+// These are the log messages about failures of the handler.
 const (
 	failedAgain    = "the handler failed; its unfinished records will be handled again"
 	failedInParts  = "the handler failed; its unfinished records will be handled again at once, in smaller batches"
@@ -209,9 +209,9 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 	})
 }
 
-// failsHere notes the record at which the handler fails, for the shard's status. dead letters says
-// that dead letters could not be stored. The state that follows the failure must have been entered
-// before.
+// failsHere notes the record at which the handler fails, for the shard's status. letters is set if
+// dead letters could not be stored. The caller must already have entered the state that follows the
+// failure.
 func (d *Handover) failsHere(letters bool) {
 	at := d.Failing()
 	if at.Letters = letters; letters {
@@ -247,8 +247,8 @@ type failing struct {
 	stack bool // of a panic, was logged
 }
 
-// failingAt returns the history of failures at a position. It is a new one if the last failure was
-// at another position.
+// failingAt returns the history of failures at a position. It returns a new history if the last
+// failure was at another position.
 func failingAt(l *Loop, at Position) *failing {
 	if l.failing == nil || l.failing.at != at {
 		l.failing = &failing{at: at}

@@ -46,7 +46,7 @@ func trialOf(l *Loop) *trial {
 
 // alone prepares a call of the handler. In a trial it makes the next record a part by itself, and
 // saves with the lease that the record is begun. If the record is known to kill its workers, alone
-// gives it up, or waits first.
+// dead-letters the record, or waits first.
 func alone(d *Handover) next {
 	if d.dying != nil { // which comes first
 		return next{}
@@ -162,7 +162,7 @@ func (t *trial) pause(id string) next {
 	return n
 }
 
-// giveUp gives up the next record, which has killed its workers.
+// giveUp begins to dead-letter the next record, which has killed its workers.
 func (t *trial) giveUp(d *Handover, id string) next {
 	l, err := t.loop, failure.KillsError(t.Deaths)
 	if !t.Paused {
@@ -193,7 +193,7 @@ func (t *trial) giveUp(d *Handover, id string) next {
 // is known.
 func (t *trial) tellSuspected(id string, pause time.Duration) {
 	l, d := t.loop, t.Deaths
-	what := "workers died one after the other at the same position of this shard; its records are handled one at a time to find the cause"
+	what := "workers died one after the other at the same position of this shard; the records of the shard are handled one at a time to find the cause"
 	args := []any{"seq", d.At, "died", d.Count}
 	if id != "" {
 		what = "a record kills the worker that handles it; it is handled again after a pause, or dead-lettered"

@@ -32,8 +32,9 @@ func (f *forgetful) Heartbeat(ctx context.Context, app string, r lease.Report) (
 	return f.Store.Heartbeat(ctx, app, r)
 }
 
-// No call of a handler begins when trust is over, even if the timer that ends the term's context is
-// late. A call that began in time may finish; neither the next batch nor a retry may begin.
+// No call of a handler begins after the lease validity has ended, even if the timer that ends the
+// term's context is late. A call that began earlier may finish, but neither the next batch nor a
+// retry may begin.
 func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	const failover = 5 * time.Second
 	over := func(context.Context) { time.Sleep(failover) }
@@ -105,7 +106,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	}
 }
 
-// timerOf returns the timer that ends the trust of a term's worker.
+// timerOf returns the timer that ends the lease validity of a term's worker.
 func timerOf(t *testing.T, term *group.Term) *time.Timer {
 	t.Helper()
 	timer := reflect.ValueOf(term).Elem().FieldByName("trust").Elem().FieldByName("timer")

@@ -29,7 +29,7 @@ type User interface {
 	Position(ctx context.Context, stream, shard string) (Position, error)
 	// PutLetters makes dead letters durable.
 	PutLetters(ctx context.Context, letters []deadletter.Letter) error
-	// Match asks the filter.
+	// Match calls the filter for a record.
 	Match(r *source.Record) (matches, isJSON bool, err error)
 	// PanicIn returns the panic of the user's code that err wraps, or the zero Panic if there is
 	// none.
@@ -76,12 +76,12 @@ type Code interface {
 }
 
 var (
-	// ErrHandedOff says that another worker gets the lease.
+	// ErrHandedOff is wrapped by errors if another worker gets the lease.
 	ErrHandedOff = errors.New("weir: the shard is handed to another worker")
 	// ErrForHeir is returned by weir.RecordFunc when another worker is to get the lease before all
 	// records of the batch were tried. The next owner reads the rest again. Middleware between weir
 	// and the RecordFunc may look for ErrHandedOff in it.
-	ErrForHeir = fmt.Errorf("weir: the rest of the page is left to the next owner: %w", ErrHandedOff)
+	ErrForHeir = fmt.Errorf("weir: the next owner handles the rest of the batch: %w", ErrHandedOff)
 	// ErrStalled is the cause of a handler's context when the shard makes no progress.
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrGoexit is the error of a function that ended its goroutine.

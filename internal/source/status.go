@@ -8,8 +8,8 @@ import (
 
 // Status is the status of reading a shard.
 type Status struct {
-	// Doing is what the reader does since Since, or why it waits: a reason whose activity is
-	// Starting, Reading, Waiting or Stopping, or ReadFailed.
+	// Doing describes what the reader has been doing since the time Since, or why it waits. It is
+	// ReadFailed, or a reason whose activity is Starting, Reading, Waiting or Stopping.
 	Doing   health.Reason
 	Since   time.Time
 	Attempt int // number of consecutive failed reads
@@ -18,8 +18,8 @@ type Status struct {
 	Err    error // the error of the last read; nil if it succeeded
 	// Lacks describes how much memory is in use while Doing is AwaitingMemory. Otherwise it is nil.
 	Lacks error
-	// Throttled is the number of throttled calls, and Failed is the number of other failed calls,
-	// both since the beginning.
+	// Throttled is the number of throttled calls, and Failed is the number of other failed calls.
+	// Both count from the beginning of reading.
 	Throttled, Failed int
 	// Retried is the number of calls that were retried because their first connection was silent.
 	Retried  int

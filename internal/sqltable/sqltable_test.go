@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// server is a database. The first attempts to create the table fail; fails is their number. The
-// table exists from attempt number there on.
+// server is a database. The first attempts to create the table return an error, and fails is the
+// number of these attempts. The table exists from attempt number there on.
 type server struct{ fails, there, creates int }
 
 func (s *server) Connect(context.Context) (driver.Conn, error) { return s, nil }

@@ -68,9 +68,9 @@ func TestListPagesAndFilters(t *testing.T) {
 	})
 }
 
-// A shard of the second page is split after the first page was read. It is then open on neither
-// page. Without the second listing, the records that it got before the first page would not be
-// read.
+// A shard of the second page is split after the first page was read. Neither page then lists the
+// shard as open. Without the second listing, the records that it got before the first page was read
+// would not be read.
 func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
 	inBubble(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, srv *kinesistest.Server) {
 		client := srv.Client()

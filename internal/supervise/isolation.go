@@ -43,9 +43,9 @@ func (e *Evidence) AddInVain(since time.Time) {
 
 // Isolation determines whether this worker can read at all. While none of its shards can be read,
 // either the shards or the worker may be the cause. The worker then probes shards of other workers,
-// of any stream. If the last probe failed, its heartbeats report that it is cut off, even if it
-// holds no lease any more. The plan then assigns it no more leases. The zero Isolation is ready to
-// use.
+// of any stream. If the last probe failed, the worker's heartbeats report that it is cut off, even
+// if it holds no lease any more. The plan then assigns no more leases to this worker. The zero
+// Isolation is ready to use.
 type Isolation struct {
 	Probes int   // number of probes since reading last succeeded
 	Why    error // error of the last probe; nil if it succeeded

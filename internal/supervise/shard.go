@@ -166,8 +166,8 @@ type Stalls struct {
 	Last  time.Time
 }
 
-// Counting returns the number of stalls that still count. After some time they do not, because
-// another worker may have read the shard without trouble.
+// Counting returns the number of stalls that still count. After some time, stalls no longer count,
+// because another worker may have read the shard without trouble.
 func (s Stalls) Counting(now time.Time, stall time.Duration) int {
 	if now.Sub(s.Last) > 2*patience(stall, s.Count) {
 		return 0

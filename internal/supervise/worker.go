@@ -16,7 +16,8 @@ type Worker struct {
 	Answered  time.Time // when the last answered heartbeat was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
-	// Unlisted contains the streams that this worker cannot list as leader, and since when.
+	// Unlisted contains the streams that this worker cannot list as leader, with the start of the
+	// failures.
 	Unlisted map[string]time.Time
 }
 

@@ -16,7 +16,7 @@
 //   - Calls of other clients go through the SDK, with a protocol that decodes answers in the same
 //     way. The user's middleware, tracing and HTTP client work as usual.
 //
-// # Trust
+// # Untrusted input
 //
 // All input is limited: the size of an answer, its contents, and the time until its last byte. If
 // an answer cannot be read, the whole answer is an error. The caller then continues from its last

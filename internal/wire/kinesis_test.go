@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// traced makes a client not plain.
+// traced adds a middleware to a client, so that the client is not [Plain].
 func traced(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("traced", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {

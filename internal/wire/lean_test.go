@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// This package's HTTP client makes own calls, unless the user's HTTP client uses a feature that it
-// does not support.
+// On the path OwnCall, this package's HTTP client makes the calls. The exception is a user's HTTP
+// client with a feature that this package's client does not support.
 func TestWhoMakesOwnCalls(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	proxied := errors.New("the proxy was asked for")

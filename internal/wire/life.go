@@ -30,10 +30,10 @@ func (l *Line) Park() {
 }
 
 // life is the context of a call. The answer may be read long after the call was made. The context
-// ends with the caller's context or at the bound. Most calls never wait for the context, because
-// this package's HTTP client uses the bound as a deadline. A timer therefore exists only after a
-// call of Done. The context also ends if the connection is silent, so that the call can be retried:
-// see listening.go.
+// ends with the caller's context or at the deadline in bound. Most calls never wait for the
+// context, because this package's HTTP client uses the bound as a deadline. A timer therefore
+// exists only after a call of Done. The context also ends if the connection is silent, so that the
+// call can be retried: see listening.go.
 type life struct {
 	caller context.Context
 	line   *Line  // may be nil

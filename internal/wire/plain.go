@@ -15,8 +15,8 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// Plain reports whether own calls can replace the SDK's stack for a client with these options. If
-// not, reason names what own calls would lack. A client is plain if
+// Plain reports whether calls on the path [OwnCall] can replace the SDK's stack for a client with
+// these options. If not, reason names what these calls would lack. A client is plain if
 //
 //   - it has no middleware (APIOptions), no interceptors, no tracer, no meter, and logs nothing;
 //   - its retryer, signer, endpoint resolver and authentication are the SDK's (all regions, FIPS,

@@ -94,8 +94,8 @@ func TestTransportsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// An HTTP client with additional behaviour is called itself. Otherwise only its transport is
-// called.
+// An HTTP client with additional behaviour makes the call itself. Otherwise only the client's
+// transport is called.
 func TestWhoIsAskedForAPost(t *testing.T) {
 	transport := through(nil)
 	jar, err := cookiejar.New(nil)

@@ -45,14 +45,14 @@ type Packed interface {
 }
 
 // errPutSlow is the cause of a timeout of PutRecords.
-var errPutSlow = fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
+var errPutSlow = fmt.Errorf("the answer was not complete in time: %w", context.DeadlineExceeded)
 
-// PutRecords makes a PutRecords call without retries. It returns a result for each record in the
-// answer. The results share memory. Errors are the same as for [Caller.GetRecords].
+// PutRecords makes a PutRecords call without retries. It returns the result of each record, from
+// the answer. The results share memory. Errors are the same as for [Caller.GetRecords].
 //
 // If a call fails after the request was sent, the records may still be stored. Only an error of the
-// service with a status below 500 means that they are not. A call is therefore never sent twice.
-// The exception is a second call in JSON after the endpoint refused CBOR.
+// service with a status below 500 means that no record is stored. A call is therefore never sent
+// twice. The exception is a second call in JSON after the endpoint refused CBOR.
 func (c *Caller) PutRecords(ctx context.Context, req *PutRequest) ([]codec.PutResult, error) {
 	timeout := req.Timeout
 	if timeout == 0 {

@@ -58,8 +58,8 @@ func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, e
 	return rest, nil
 }
 
-// inParts reports whether to read the answer in parts. This occupies a connection until the program
-// has taken the last part.
+// inParts reports whether to read the answer in parts. Such an answer occupies a connection until
+// the program has taken the last part.
 func (c *Caller) inParts(l *life, a *answer) bool {
 	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != codec.CBORType || a.encoding() != "" {
 		return false

@@ -20,9 +20,10 @@ type row struct {
 	ended bool
 }
 
-// reached returns the position of the sink for weir. This is the end if the shard has ended. Even
-// then, the row keeps the position after the last record. The sink needs that position if the
-// stream is re-created: the new shards have the same names, and their records come later.
+// reached returns the position of the sink for weir. If the shard has ended, reached returns
+// shard.End, but the row still keeps the position after the last record. The sink needs the kept
+// position if the stream is re-created: the new shards have the same names, and their records come
+// later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End

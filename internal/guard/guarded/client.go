@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Client returns a client that makes the same calls. Panics of the user's code become errors. That
-// code is the credentials provider and the HTTP client of a *kinesis.Client, which is copied. It is
-// every method of another client.
+// Client returns a client that makes the same calls. Panics of the user's code become errors. For a
+// *kinesis.Client, that code is its credentials provider and its HTTP client, and Client returns a
+// changed copy. For any other client, that code is each of its methods.
 func Client(client wire.Kinesis, panicked Panicked) wire.Kinesis {
 	switch c := client.(type) {
 	case *kinesis.Client:

@@ -48,7 +48,7 @@ type Origin struct {
 func (o *Origin) Same(as *Origin) bool { return o.Stream == as.Stream && o.Shard == as.Shard }
 
 // TagsOf returns the tags of a record. It returns no tags if the origin belongs to another record.
-// This can happen because records are reused, and because a handler may have modified one.
+// This can happen because records are reused, and because a handler may have modified a record.
 func (o *Origin) TagsOf(number string, done uint32) aggregate.Tags {
 	if o.Done != done || o.Number != number {
 		return aggregate.Tags{}
@@ -66,7 +66,7 @@ type Page struct {
 	// Bytes is the size of data and keys of all records.
 	Bytes int
 	// Misplaced is the index of the first record whose number is not higher than the previous
-	// record's. 0 means that there is none.
+	// record's. 0 means that there is no such record.
 	Misplaced int
 	// Marked is set if at least one record begins like an aggregate.
 	Marked bool

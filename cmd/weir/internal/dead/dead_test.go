@@ -18,8 +18,8 @@ import (
 )
 
 // A batch contains a bad record. The other records are handled, and the bad record becomes a dead
-// dead letter with its payload. A retry handles the dead letter later, when the command can handle
-// the record.
+// letter with its payload. A retry handles the dead letter later, when the command can handle the
+// record.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -282,7 +282,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
 		t.Errorf("%s", got)
 	}
-	// A worker must start even if its flags leave no use for the variable.
+	// A worker must start even if its flags do not use the place that the variable names.
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("1"))

@@ -119,8 +119,8 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
 	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
-	// The leases do not contain the creation time of their stream yet. Their sequence numbers
-	// belong to a different stream.
+	// The leases do not contain the creation time of their stream yet, and their sequence numbers
+	// belong to the deleted stream.
 	if got := clitest.FindingCodes(t, out); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
 		t.Errorf("after the stream was recreated: %v", got)
 	}

@@ -66,7 +66,7 @@ gamma   ended             0       –           1 s        5 s       S3
 
 alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
-alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because that would exceed the limit per minute, 1 record dead-lettered lately)
+alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not dead-lettered yet, because the limit of dead letters per minute is reached, 1 record dead-lettered lately)
 alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not dead-lettered yet: of a later version)
 alpha says: 1 of s dead letters cannot be stored for 60 s: no
 

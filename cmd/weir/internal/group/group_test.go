@@ -333,8 +333,8 @@ func TestLagForMonitors(t *testing.T) {
 	}
 }
 
-// The store still names a killed worker as the owner of its shards. group lag therefore checks
-// whether its heartbeats continue.
+// The store still names a killed worker as the owner of its shards. The command "group lag"
+// therefore checks whether the worker's heartbeats continue.
 func TestLagTellsThatWorkersAreDead(t *testing.T) {
 	t.Parallel()
 	key := func(stream, id string) lease.Key { return lease.Key{Stream: stream, Shard: id} }
