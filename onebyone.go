@@ -49,7 +49,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case wanted:
 			yield(Record{}, err)
 		default: // the loop has ended and takes no more
-			c.opts.Logger.Warn("a worker ended with an error after the loop over its records; records after its checkpoints will be handled again",
+			c.opts.Logger.Warn("the loop over Consumer.Records has ended, and its worker then ended with an error; records after the worker's checkpoints will be handled again",
 				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
 	}
