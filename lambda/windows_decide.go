@@ -84,7 +84,7 @@ func (a about) tail() string {
 	return string(append(dst, '}'))
 }
 
-var errNoState = errors.New("lambda: the function's answer has no state, which one about a window needs")
+var errNoState = errors.New("lambda: the function's answer has no state, but the answer to an event of a window needs a state")
 
 // stateOf returns a copy of the state in an answer to an event of a window.
 func stateOf(answer []byte) ([]byte, error) {

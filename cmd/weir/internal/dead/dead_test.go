@@ -264,7 +264,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "--outage-grace needs a destination", append(consume, "--exec=cat", "--outage-grace=3m")},
 		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--max-attempts=0")},
 		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--max-attempts=3")},
-		{cli.ExitUsage, "--dead alone dead-letters nothing", append(consume, "--exec=cat", dead)},
+		{cli.ExitUsage, "--dead by itself dead-letters no record", append(consume, "--exec=cat", dead)},
 		{cli.ExitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{cli.ExitUsage, "--outage-grace 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--max-attempts=3", "--outage-grace=48h")},
 		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--max-attempts=3")},

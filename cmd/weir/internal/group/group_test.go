@@ -274,7 +274,7 @@ func TestExportImportDelete(t *testing.T) {
 	if code, out, _ := clitest.Answered(t, "a\n", "group", "delete", from, "--app=a", "--dump="+saved); code != cli.ExitDone || out != "application a and its 2 leases are deleted\n" {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if text := clitest.MustRun(t, "", "group", "list", from); text != "No application has anything in this store.\n" {
+	if text := clitest.MustRun(t, "", "group", "list", from); text != "This store has no applications.\n" {
 		t.Errorf("there still is %s", text)
 	}
 	if text, err := os.ReadFile(saved); err != nil || string(text) != dump {
