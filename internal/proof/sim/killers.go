@@ -102,7 +102,8 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	return kills
 }
 
-// killsOneMore notes that a record kills a worker, and checks the maximum.
+// killsOneMore notes that a record kills a worker. It checks that the record has not killed too
+// many workers.
 func (w *world) killsOneMore(h *handling) {
 	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
@@ -185,7 +186,8 @@ func (w *world) diedTrying(shardOf, position string) bool {
 	return false
 }
 
-// sameRecord reports whether a position is the one after the record of a letter.
+// sameRecord reports whether a position is directly after the record of a dead letter. letter is
+// the ID or the sequence number of the dead letter's record.
 func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }

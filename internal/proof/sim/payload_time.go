@@ -153,8 +153,8 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check describes what is wrong with results that ended together, as far as that can be known
-// already.
+// check describes what is wrong with results that ended together. It checks only what is certain
+// before the end of the simulation.
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts
