@@ -14,7 +14,7 @@ import (
 )
 
 // After the death of a worker, the next worker tries the records of the dead worker's batch one by
-// one (a trial). A trial can end in the middle of a page.
+// one (a trial). A trial can end in the middle of an answer of GetRecords.
 // TestATrialThatEndsInAPageHandsOverOneKeyAtATime checks that with Parallel all records of a batch
 // still have the same key.
 func TestATrialThatEndsInAPageHandsOverOneKeyAtATime(t *testing.T) {

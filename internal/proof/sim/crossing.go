@@ -160,7 +160,7 @@ func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration
 	}
 }
 
-// waits returns the additional time that a record may wait because of BatchWait.
+// waits returns the additional time that a record may wait because of Options.Batching.MaxWait.
 func (c *crossing) waits() time.Duration {
 	if !c.has(featBatchWait) {
 		return 0

@@ -75,7 +75,7 @@ func (w *world) kills(id judge.ID) bool {
 	}
 	// Let several records kill only if there are dead letters and no sink. With a sink,
 	// dead-lettered records are read again, and weir does not remember two killing records in a row
-	// for long enough. Without GiveUp, the pauses get longer with each killing record.
+	// for long enough. Without dead letters, the pauses get longer with each killing record.
 	if w.sink == nil && w.letters != nil {
 		return true
 	}
@@ -186,8 +186,8 @@ func (w *world) diedTrying(shardOf, position string) bool {
 	return false
 }
 
-// sameRecord reports whether a position is directly after the record of a dead letter. letter is
-// the ID or the sequence number of the dead letter's record.
+// sameRecord reports whether a position is directly after a record. letter is the position or the
+// sequence number in the dead letter of that record.
 func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }
