@@ -180,7 +180,7 @@ func TestReadShareIsChecked(t *testing.T) {
 	}
 }
 
-// A Reader obeys ReadShare as well.
+// A Reader also obeys ReaderOptions.Polling.Share.
 func TestAReaderKeepsToItsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const records, size = 500, 10 << 10

@@ -30,9 +30,9 @@ func (w *world) apart(st *stream) bool {
 	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
 }
 
-// overdueApart checks for overdue duties about a stream that some workers do not read. Under most
-// leaders, the workers that read the stream must get its shards in time. A leader of the previous
-// version is exempt, because it does not know which workers read which streams.
+// overdueApart checks for overdue duties about a stream that some workers do not read. The workers
+// that read the stream must get its shards in time, unless the leader has the previous version.
+// Such a leader does not know which workers read which streams.
 func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	if leader == nil || leader.older {
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })

@@ -91,7 +91,7 @@ type strayCall struct {
 	why window.Why
 }
 
-// stray is the Config.Stray of every worker.
+// stray handles strays. It is the window.Config.Stray of every worker.
 func (l *life) stray(ctx context.Context, s window.Stray) error {
 	id, _ := idOf(s.Record.Data)
 	key := lease.Key{Stream: s.Record.Stream(), Shard: s.Record.Shard()}
