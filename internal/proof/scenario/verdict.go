@@ -49,8 +49,8 @@ func (v *Verdict) complain(format string, args ...any) {
 
 // Judge compares the number of records that were put for each key with the handled records, which
 // it sorts by time. A new owner may repeat handled records. It may begin at any of them, but must
-// not leave gaps. If an epoch follows a higher epoch of its shard, its owner should have stopped.
-// An unknown record is an error, and there is no verdict then.
+// not leave gaps. An owner must handle no more records after the owner at a higher epoch of the
+// shard has begun. If a handled record is unknown, Judge returns an error and no verdict.
 func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	var v Verdict
 	for _, n := range put {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// scripted are the scheduled faults, in a fixed order.
+// scripted contains the scheduled faults, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets, ProducerCrashes, ProducerCloses, ProducerCutOff}
 
 // ofStreams contains the faults of streams, which applications share.
@@ -219,8 +219,8 @@ func (w *world) calms(leader, reader *life) {
 	}
 }
 
-// diedLate reports whether a worker has died of an earlier fault. An example is a crash with a call
-// that a pause delayed.
+// diedLate reports whether a worker has died since the faults ended. An earlier fault can cause
+// that, for example a crash with a call that a pause delayed.
 func (w *world) diedLate() bool {
 	return slices.ContainsFunc(w.allWorkers(), func(wk *worker) bool { return wk.life == nil })
 }

@@ -385,7 +385,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		// An answer to an earlier owner does not apply to this one.
+		// weir acknowledged the progress of an earlier owner, not of this owner.
 		if r.by != b.Worker || r.epoch != b.Epoch {
 			r.acked = false
 		}
@@ -430,7 +430,8 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	j.advance(id.Key)
 }
 
-// Acked notes that the handler may rely on the progress in Done.
+// Acked notes that weir has accepted the first n records of a batch as done, so the handler may
+// rely on that.
 func (j *Judge) Acked(b *Batch, n int) {
 	if j.stale(b) {
 		return
@@ -442,8 +443,8 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard notes that the handler received an error for its progress, or that its progress is
-// refused. The worker may then repeat the records.
+// Unheard notes that the handler received an error for its progress, or that weir refuses the
+// progress. The worker may then repeat the records.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
 		if r := j.record(id); r != nil && r.by == b.Worker && r.epoch == b.Epoch {
