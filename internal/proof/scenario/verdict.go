@@ -95,7 +95,7 @@ func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 		}
 		if missing > 0 {
 			v.Lost += missing
-			v.complain("%d of %d records of key %s were never handled; it came to %d", missing, put[key], key, keys[key].high)
+			v.complain("%d of %d records of key %s were never handled; the highest handled number is %d", missing, put[key], key, keys[key].high)
 		}
 	}
 	return v, nil

@@ -121,7 +121,7 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 		}
 		for _, other := range w.lives {
 			if epoch, also := other.trusted.held[h.Key]; other != l && also && other.trusted.until > now && !other.dead.Load() {
-				w.breaks("%s learns that it holds %s (epoch %d) while %s may trust it (epoch %d) for another %.3f s",
+				w.breaks("%s receives %s (epoch %d) while the lease is valid for %s (epoch %d) for another %.3f s",
 					l.who, h.Key, h.Epoch, other.who, epoch, float64(other.trusted.until-now)/1e9)
 			}
 		}
@@ -421,20 +421,20 @@ func (w *world) well() string {
 			if w.isEnded(v, l.Owner) {
 				continue
 			}
-			return "nobody who lives owns " + l.String()
+			return "no live worker owns " + l.String()
 		case owner == nil || owner.of.life != owner:
-			return "nobody who lives owns " + l.String()
+			return "no live worker owns " + l.String()
 		case back && w.isOver(l.Heir):
 			return "its heir is dead: " + l.String()
 		case l.Heir != "" && !back:
-			return "it is on its way: " + l.String()
+			return "it is being handed off: " + l.String()
 		}
 		shares[owner]++
 	}
 	for _, st := range w.streams {
 		for sh := range st.shards() {
 			if st.named && !w.loose(st) && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
-				return "nobody knows of " + about(st.name, sh.ID)
+				return "there is no lease of " + about(st.name, sh.ID)
 			}
 		}
 	}

@@ -381,7 +381,7 @@ func (w *world) sawLetters() {
 	}
 	for id := range w.letters.ids {
 		if _, put := w.books.home[id]; !put {
-			w.breaks("there is a dead letter of %s, which nobody put", id)
+			w.breaks("there is a dead letter of %s, which was never put", id)
 		}
 	}
 	for id := range w.books.home {

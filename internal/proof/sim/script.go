@@ -315,7 +315,7 @@ func (w *world) leave() {
 // emptied checks the final content of the store.
 func (w *world) emptied() {
 	if n := w.judge.Missing(); n > 0 {
-		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
+		w.breaks("all workers have stopped, but %d records are not handled, such as %s", n, w.judge.Lost())
 	}
 	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
@@ -336,13 +336,13 @@ func (w *world) emptied() {
 			left := s.Ended && w.loose(w.streamNamed(l.Stream)) && w.unsaid[l.Stream]
 			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !left
 		}) {
-			w.breaks("everybody has stopped, and this lease is not free: %s", l)
+			w.breaks("all workers have stopped, but this lease is not free: %s", l)
 		}
 	}
 	for _, s := range v.Workers {
 		// Rows of ended sessions stay for a while.
 		if !s.Ended && !w.books.ghosts[s.Session] {
-			w.breaks("everybody has stopped, and a session is left: %+v", s)
+			w.breaks("all workers have stopped, but a session is left: %+v", s)
 		}
 	}
 }
