@@ -216,7 +216,7 @@ func survey(v View, f Facts) *planner {
 		p.paused[stream] = true
 	}
 	p.admit(v.Workers, f.Dead)
-	p.leases.trusted = func(l *Lease) bool {
+	p.leases.stillValid = func(l *Lease) bool {
 		former := p.sessions[l.Revoked]
 		return former != nil && former.standing != over && !current(f.Ripe, l)
 	}
@@ -314,7 +314,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	if owner == nil || owner.standing == over {
 		switch {
-		case e.Revoked != "" && p.leases.trusted(e.Lease):
+		case e.Revoked != "" && p.leases.stillValid(e.Lease):
 			p.sessions[e.Revoked].fill(waits)
 		case !waits:
 			p.free = append(p.free, e)
@@ -372,7 +372,7 @@ func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 		e.decision, e.why = Revoke, whyOver
 		return
 	case owner == nil || owner.standing == dying:
-		if e.Revoked != "" && p.leases.trusted(e.Lease) {
+		if e.Revoked != "" && p.leases.stillValid(e.Lease) {
 			p.sessions[e.Revoked].fill(true)
 		}
 		return

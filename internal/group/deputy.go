@@ -102,7 +102,7 @@ func unlistedFor(names []string, leader lease.Streams, since map[string]time.Tim
 }
 
 func (w *worker) startDeputy(names []string) {
-	ctx, cancel := context.WithCancel(w.trust.context(nil))
+	ctx, cancel := context.WithCancel(w.validity.context(nil))
 	w.cfg.Log.Info("the leader does not list streams that this worker reads; this worker lists them", "streams", names)
 	d := &deputy{cfg: w.cfg, names: names, results: w.listed, wakeUp: w.poke, cancel: cancel, streams: newListings(names)}
 	d.streams.deputy = true

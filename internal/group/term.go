@@ -19,14 +19,14 @@ import (
 type Term struct {
 	Lease Held
 
-	stretch context.Context // the current period of trust
-	trust   *trust
+	stretch  context.Context // the current period of validity
+	validity *validity
 	*calls
 
 	mu       lock.Mutex[lock.Term]
 	reader   atomic.Uint32 // a reader state; Wake reads and writes it without a mutex
 	fixed    bool          // at no longer changes; guarded by far
-	ended    bool          // Context has ended before trust did; rare.why is its cause
+	ended    bool          // Context has ended before stretch did; rare.why is its cause
 	draining bool          // the reader must not begin new work
 	finished bool          // at is End; children may be set
 	returned bool          // the reader has returned
@@ -119,15 +119,15 @@ type waiter struct {
 	done chan error
 }
 
-func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
+func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 	t := &Term{
-		Lease: Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
-		trust: tr, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
+		Lease:    Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
+		validity: v, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
 	}
 	if d := l.DeathsHere(); d != (lease.Deaths{}) {
 		t.rarely().deaths = d
 	}
-	t.stretch = tr.context(t)
+	t.stretch = v.context(t)
 	return t
 }
 
@@ -137,7 +137,7 @@ func (t *Term) Context() context.Context { return (*termContext)(t) }
 
 // Trust returns a context that ends when the worker can no longer trust any of its leases. Context
 // ends no later than Trust.
-func (t *Term) Trust() context.Context { return t.stretch }
+func (t *Term) Validity() context.Context { return t.stretch }
 
 // Reading returns a context that ends with Context, and also when the lease is requested back. The
 // reader should then finish the records that it has begun to handle and return, without new work.
@@ -148,7 +148,7 @@ func (t *Term) Reading() context.Context { return (*reading)(t) }
 // before handling records, with the current time. Check also detects that the machine was
 // suspended, which timers do not.
 func (t *Term) Check(now time.Time) error {
-	t.trust.check(now)
+	t.validity.check(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause()
@@ -387,7 +387,7 @@ func (t *Term) over(err error) {
 	}
 	t.mu.Unlock()
 	t.cancel(nil)
-	t.trust.forget(t)
+	t.validity.forget(t)
 	t.poke()
 	t.gone()
 }

@@ -14,94 +14,94 @@ import (
 // heartbeat extends trust, counted from just before the heartbeat was sent. When trust runs out,
 // all contexts of the period end with [ErrLeaseLost], even if the heartbeat loop is blocked. The
 // next successful heartbeat begins a new period.
-type trust struct {
+type validity struct {
 	limit time.Duration
 	// sent is the time just before the last successful heartbeat was sent, or nil before the first
 	// one. Writers hold the lock. Readers need no lock, so that handlers can check it for each
 	// record.
 	sent atomic.Pointer[time.Time]
 
-	mu     lock.Mutex[lock.Trust]
+	mu     lock.Mutex[lock.Validity]
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	terms  map[*Term]struct{} // terms whose readers must be woken when trust ends
 }
 
-func newTrust(failover time.Duration) *trust {
+func newValidity(failover time.Duration) *validity {
 	// The margin covers clocks whose rates differ by up to 10%, and late scheduling.
-	t := &trust{limit: failover - failover/10, terms: map[*Term]struct{}{}}
-	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	t.cancel(ErrLeaseLost)
-	return t
+	v := &validity{limit: failover - failover/10, terms: map[*Term]struct{}{}}
+	v.ctx, v.cancel = context.WithCancelCause(context.Background())
+	v.cancel(ErrLeaseLost)
+	return v
 }
 
 // context returns the context of the current period of trust. The context has already ended if
 // there is no trust. The argument may be nil. Otherwise it is a term that the end of the period
 // wakes.
-func (t *trust) context(of *Term) context.Context {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (v *validity) context(of *Term) context.Context {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if of != nil {
-		t.terms[of] = struct{}{}
+		v.terms[of] = struct{}{}
 	}
-	return t.ctx
+	return v.ctx
 }
 
 // forget removes a term whose reader has returned.
-func (t *trust) forget(of *Term) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.terms, of)
+func (v *validity) forget(of *Term) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.terms, of)
 }
 
 // extend evaluates a successful heartbeat that was sent at the given time. It reports whether there
 // is trust now. An answer that took longer than the limit does not extend trust.
-func (t *trust) extend(sent time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !within(sent, time.Now(), t.limit) {
-		return t.ctx.Err() == nil
+func (v *validity) extend(sent time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !within(sent, time.Now(), v.limit) {
+		return v.ctx.Err() == nil
 	}
-	t.sent.Store(&sent)
-	if t.ctx.Err() != nil {
-		t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	v.sent.Store(&sent)
+	if v.ctx.Err() != nil {
+		v.ctx, v.cancel = context.WithCancelCause(context.Background())
 	}
-	if left := time.Until(sent.Add(t.limit)); t.timer == nil {
-		t.timer = time.AfterFunc(left, func() { t.check(time.Now()) })
+	if left := time.Until(sent.Add(v.limit)); v.timer == nil {
+		v.timer = time.AfterFunc(left, func() { v.check(time.Now()) })
 	} else {
-		t.timer.Reset(left) // if check runs now, it sees the new trust
+		v.timer.Reset(left) // if check runs now, it sees the new trust
 	}
 	return true
 }
 
 // check ends trust if it has run out at now. It takes the lock, which all shards share, only in
 // that case.
-func (t *trust) check(now time.Time) {
-	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
+func (v *validity) check(now time.Time) {
+	if sent := v.sent.Load(); sent != nil && within(*sent, now, v.limit) {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ctx.Err() == nil && !within(*t.sent.Load(), time.Now(), t.limit) {
-		t.over(ErrLeaseLost)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ctx.Err() == nil && !within(*v.sent.Load(), time.Now(), v.limit) {
+		v.over(ErrLeaseLost)
 	}
 }
 
 // end ends trust immediately with the given cause.
-func (t *trust) end(cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timer != nil {
-		t.timer.Stop()
+func (v *validity) end(cause error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.timer != nil {
+		v.timer.Stop()
 	}
-	t.over(cause)
+	v.over(cause)
 }
 
 // over ends the period and wakes its terms. The caller holds the lock.
-func (t *trust) over(cause error) {
-	t.cancel(cause)
-	all := slices.Collect(maps.Keys(t.terms))
+func (v *validity) over(cause error) {
+	v.cancel(cause)
+	all := slices.Collect(maps.Keys(v.terms))
 	sortTerms(all)
 	for _, term := range all {
 		term.Wake()
