@@ -60,7 +60,7 @@ const defaultMovesInFlight = 256
 // Leases beyond all caps stay with their owner, or unassigned if they have none. A shard that is
 // read above the cap of a worker is better than a shard that is not read. But a worker never gets a
 // lease that takes it above its cap. This count includes leases without work, leases that the
-// worker must hand on but still holds, and revoked leases that it may still trust.
+// worker must hand on but still holds, and revoked leases that may still be valid for it.
 //
 // # Moves
 //
@@ -154,7 +154,7 @@ type holder struct {
 
 	idle int // leases without work whose owner or heir is the session
 	// going counts leases that the session will lose. They have an active heir, or they are revoked
-	// but still trusted.
+	// but still valid.
 	going  int
 	kept   int // other leases that the session holds
 	claims int // leases that count for the session: kept leases, and leases whose heir it is

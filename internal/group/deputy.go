@@ -239,7 +239,7 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 // atOnce adds a Replace action to each Revoke action of [Renew], so that one call revokes a lease
 // and replaces it. With two calls, the leader could assign the lease to another worker between
 // them. The new lease records its previous owner as revoked. No session gets the lease until the
-// previous owner can no longer trust it.
+// lease is no longer valid for its previous owner.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
 	for _, a := range renewed {
 		actions = append(actions, a)

@@ -120,7 +120,7 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 }
 
 // A stopping worker keeps its leases until their readers have returned, even after the stop
-// timeout. Run returns the error of such a reader. No lease is trusted after that.
+// timeout. Run returns the error of such a reader. No lease is valid after that.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

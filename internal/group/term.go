@@ -135,8 +135,8 @@ func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 // [ErrLeaseLost] or [ErrStopping].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
-// Trust returns a context that ends when the worker can no longer trust any of its leases. Context
-// ends no later than Trust.
+// Validity returns a context that ends when the leases of the worker are no longer valid. Context
+// ends no later than Validity.
 func (t *Term) Validity() context.Context { return t.stretch }
 
 // Reading returns a context that ends with Context, and also when the lease is requested back. The
@@ -340,9 +340,9 @@ func (t *Term) unsaved() bool {
 
 // The heartbeat loop calls the following methods.
 
-// drain requests that the reader return. If the reader already returned because trust ran out, it
-// has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing would
-// release it, and a handoff would wait for its timeout.
+// drain requests that the reader return. If the reader already returned because the lease expired,
+// it has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing
+// would release it, and a handoff would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
@@ -367,7 +367,7 @@ func (t *Term) cancel(cause error) {
 		}
 	}
 	if t.rare != nil && t.rare.waits != nil {
-		// If trust is ending right now, its cause may not have reached this context yet.
+		// If the validity is ending right now, its cause may not have reached this context yet.
 		t.rare.waits.end(t.cause())
 	}
 	t.mu.Unlock()
@@ -405,7 +405,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
 		p.Position, p.Children = at, t.seldom().children
 	}
-	// A reader that returned because trust ran out has not released the lease. According to the
+	// A reader that returned because the lease expired has not released the lease. According to the
 	// store, this worker may still hold it.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled

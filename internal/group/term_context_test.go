@@ -72,8 +72,8 @@ func TestTheContextOfATerm(t *testing.T) {
 	}
 }
 
-// Trust may end just before the reader returns for that reason. A goroutine that waits for the
-// context still gets the cause of trust, even if it has not reached the derived context yet.
+// The validity may end just before the reader returns for that reason. A goroutine that waits for
+// the context still gets the cause of that end, even if it has not reached the derived context yet.
 func TestTheCauseOfTheEndOfValidityIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

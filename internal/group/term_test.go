@@ -22,7 +22,7 @@ func at(t *testing.T, n string) shard.Position {
 	return p
 }
 
-// trusted returns a term whose lease is at record 5. It also returns a count of triggered
+// validTerm returns a term whose lease is at record 5. It also returns a count of triggered
 // heartbeats.
 func validTerm(t *testing.T) (*Term, *int) {
 	t.Helper()

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// trust limits the time for which this worker may rely on the store's last answer. Each successful
-// heartbeat extends trust, counted from just before the heartbeat was sent. When trust runs out,
-// all contexts of the period end with [ErrLeaseLost], even if the heartbeat loop is blocked. The
+// validity limits the time for which the leases of this worker are valid. Each successful heartbeat
+// extends that time, counted from just before the heartbeat was sent. When the leases expire, all
+// contexts of the period end with [ErrLeaseLost], even if the heartbeat loop is blocked. The
 // next successful heartbeat begins a new period.
 type validity struct {
 	limit time.Duration
@@ -25,7 +25,7 @@ type validity struct {
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	terms  map[*Term]struct{} // terms whose readers must be woken when trust ends
+	terms  map[*Term]struct{} // terms whose readers must be woken when leases expire
 }
 
 func newValidity(failover time.Duration) *validity {
@@ -36,9 +36,9 @@ func newValidity(failover time.Duration) *validity {
 	return v
 }
 
-// context returns the context of the current period of trust. The context has already ended if
-// there is no trust. The argument may be nil. Otherwise it is a term that the end of the period
-// wakes.
+// context returns the context of the current period of validity. The context has already ended if
+// the leases are not valid. The argument may be nil. Otherwise it is a term that the end of the
+// period wakes.
 func (v *validity) context(of *Term) context.Context {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,8 +55,8 @@ func (v *validity) forget(of *Term) {
 	delete(v.terms, of)
 }
 
-// extend evaluates a successful heartbeat that was sent at the given time. It reports whether there
-// is trust now. An answer that took longer than the limit does not extend trust.
+// extend evaluates a successful heartbeat that was sent at the given time. It reports whether the
+// leases are valid now. An answer that took longer than the limit does not extend the validity.
 func (v *validity) extend(sent time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,13 +70,13 @@ func (v *validity) extend(sent time.Time) bool {
 	if left := time.Until(sent.Add(v.limit)); v.timer == nil {
 		v.timer = time.AfterFunc(left, func() { v.check(time.Now()) })
 	} else {
-		v.timer.Reset(left) // if check runs now, it sees the new trust
+		v.timer.Reset(left) // if check runs now, it sees the new heartbeat
 	}
 	return true
 }
 
-// check ends trust if it has run out at now. It takes the lock, which all shards share, only in
-// that case.
+// check ends the period if the limit has passed at now. It takes the lock, which all shards share,
+// only in that case.
 func (v *validity) check(now time.Time) {
 	if sent := v.sent.Load(); sent != nil && within(*sent, now, v.limit) {
 		return
@@ -88,7 +88,7 @@ func (v *validity) check(now time.Time) {
 	}
 }
 
-// end ends trust immediately with the given cause.
+// end ends the period immediately with the given cause.
 func (v *validity) end(cause error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,7 +110,7 @@ func (v *validity) over(cause error) {
 
 // within reports whether less than limit has passed from sent to now, on the monotonic clock and on
 // the wall clock. The monotonic clock stops while a machine is suspended or migrated, but then the
-// wall clock ends trust. A wall clock that is set back cannot prolong trust.
+// wall clock ends the validity. A wall clock that is set back cannot prolong the validity.
 func within(sent, now time.Time, limit time.Duration) bool {
 	return now.Sub(sent) < limit && time.Duration(now.UnixNano()-sent.UnixNano()) < limit
 }

@@ -81,7 +81,7 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// Timers may be late or may never fire. Trust still ends on time, because Check ends it.
+// Timers may be late or may never fire. Leases still expire on time, because Check ends it.
 func TestCheckEndsValidityWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },
@@ -132,8 +132,8 @@ func TestCheckEndsValidityWhoseTimerIsLate(t *testing.T) {
 	}
 }
 
-// Trust lasts for nine tenths of the failover time. It is counted from just before the heartbeat
-// was sent, and nothing else extends it.
+// Leases are valid for nine tenths of the failover time, counted from just before the heartbeat
+// was sent. Nothing else extends that time.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }

@@ -307,8 +307,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// Trust ran out, but this worker still holds the lease. Unless Run stops, a new term
-			// continues where the handler stopped.
+			// The lease expired, but this worker still holds the lease. Unless Run stops, a new
+			// term continues where the handler stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
@@ -431,9 +431,9 @@ func (w *worker) beatFailed(err error) time.Duration {
 	return early(retryAfter(w.cfg.Times.Heartbeat, w.failures, w.validity.context(nil).Err() == nil))
 }
 
-// retryAfter returns the time until the next heartbeat after a number of failures. While there is
-// trust, it is at most half of the heartbeat interval. An outage of half the failover time
-// therefore does not end trust. Without trust it is at most the interval.
+// retryAfter returns the time until the next heartbeat after a number of failures. While the leases
+// are valid, that time is at most half of the heartbeat interval, so an outage of half the failover
+// time does not make them expire. Otherwise it is at most the interval.
 func retryAfter(beat time.Duration, failures int, leasesValid bool) time.Duration {
 	most := beat
 	if leasesValid {

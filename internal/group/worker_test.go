@@ -58,7 +58,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	})
 }
 
-// If a reader gave up its shard just as trust ran out, it is not started again.
+// If a reader gave up its shard just as its lease expired, it is not started again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -86,7 +86,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// After an outage in which trust ran out, the first orders may request a lease back. The lease's
+// After an outage in which leases expired, the first orders may request a lease back. The lease's
 // reader has returned and is not started again. The next heartbeat releases the lease at the
 // handler's position, without waiting for the handoff timeout.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {

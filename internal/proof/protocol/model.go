@@ -128,8 +128,9 @@ func (m *Model) begin(s *state, i int) {
 	s.sessions[i] = session{life: running, first: true, name: s.names}
 }
 
-// holdsValid reports whether a process may call handlers for a lease. Its reader must be running, and
-// the last successful heartbeat must be recent enough by its own clock (validity.extend, within).
+// holdsValid reports whether a process may call handlers for a lease. Its reader must be running,
+// and the last successful heartbeat must be recent enough by its own clock (validity.extend,
+// within).
 func (m *Model) holdsValid(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.age != 0 && p.age-1 <= m.Validity
 }

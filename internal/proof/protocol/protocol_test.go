@@ -43,7 +43,8 @@ func (w when) now() bool {
 	return true
 }
 
-// coarse has the fewest ticks that distinguish the end of validity from death. fine has one more tick for each.
+// coarse has the fewest ticks that distinguish the end of validity from death. fine has one more
+// tick for each.
 func coarse(m Model) Model { m.Validity, m.Failover = 0, 2; return m }
 func fine(m Model) Model   { m.Validity, m.Failover = 1, 3; return m }
 

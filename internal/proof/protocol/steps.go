@@ -336,9 +336,9 @@ func (m *Model) named(s *state, j int) bool {
 	return false
 }
 
-// revocationIsOver reports whether a leader may assume that a lease is no longer valid for its old owner. The
-// revocation must be acknowledged, or the old owner's session must be over, or the failover time
-// must have passed since the old owner was notified.
+// revocationIsOver reports whether a leader may assume that a lease is no longer valid for its old
+// owner. The revocation must be acknowledged, or the old owner's session must be over, or the
+// failover time must have passed since the old owner was notified.
 func (m *Model) revocationIsOver(s *state, w *row) bool {
 	return w.revoked == nobody || s.sessions[w.revoked-1].row != alive || w.told > m.Failover || m.Bug == AssignmentOfRevoked
 }
