@@ -45,26 +45,27 @@ func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	}
 }
 
-// renamed contains the present names of the fields that decision 18 has renamed, by the names in the
-// previous version.
-var renamed = map[string]string{
-	"Times.Beat": "Heartbeat", "Worker.Beat": "Heartbeats", "Action.Beat": "Heartbeats",
-	"Leader.Beat": "Heartbeats", "Leader.Term": "Epoch",
+// renamed contains the present names of renamed fields, by the struct and the field in the previous
+// version. Decision 18 lists them.
+var renamed = map[[2]string]string{
+	{"Times", "Beat"}: "Heartbeat", {"Worker", "Beat"}: "Heartbeats", {"Action", "Beat"}: "Heartbeats",
+	{"Leader", "Beat"}: "Heartbeats", {"Leader", "Term"}: "Epoch",
 }
 
 // presentNames returns the fields of a struct of the previous version by their present names. It
-// fails the test for a name in renamed that the previous version does not have.
+// fails the test for a field in renamed that the previous version does not have.
 func presentNames(t *testing.T, of string, fields []string) []string {
 	t.Helper()
 	names := slices.Clone(fields)
 	for before, now := range renamed {
-		if name, is := strings.CutPrefix(before, of+"."); is {
-			i := slices.Index(names, name)
-			if i < 0 {
-				t.Fatalf("the version before has no field %s", before)
-			}
-			names[i] = now
+		if before[0] != of {
+			continue
 		}
+		i := slices.Index(names, before[1])
+		if i < 0 {
+			t.Fatalf("in the version before, %s has no field %s", of, before[1])
+		}
+		names[i] = now
 	}
 	return names
 }
