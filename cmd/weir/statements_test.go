@@ -56,8 +56,8 @@ func (s *stage) beat(r lease.Report) {
 }
 
 // worker adds a worker to the application. If lives is true, the worker keeps sending heartbeats.
-// The tools consider a worker dead after its failover time. The time of a worker that lives is long,
-// so that the worker does not count as dead if its heartbeats are late on a slow machine.
+// The tools consider a worker dead after its failover time. A worker that lives has a long failover
+// time, so it does not count as dead if a slow machine delays its heartbeats.
 func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
 	times := lease.Times{Heartbeat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}
 	if lives {
