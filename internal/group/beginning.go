@@ -57,11 +57,11 @@ func (b *beginning) agrees(pin shard.Position) bool {
 // first returns the missing leases to create now. The other missing leases are created once these
 // exist. existing reports whether the stream has any leases. pin is the start time of the listing.
 //
-// The leader claims a start time before it creates other leases. Several leaders may not know of
-// each other. Each of them tries to create the lease of the stream's oldest shard at its own start
-// time, and only one succeeds. A leader that sees this lease creates all other leases at its start
-// time. All leases of a stream therefore begin at the same time, even if calls reach the store late
-// or in another order.
+// The leader claims a start time before it creates other leases. Several workers may lead at the
+// same time, without knowing of each other. Each of them tries to create the lease of the stream's
+// oldest shard at its own start time, and only one succeeds. A leader that sees this lease creates
+// all other leases at its start time. All leases of a stream therefore begin at the same time, even
+// if calls reach the store late or in another order.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -87,9 +87,9 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 }
 
 // pinnedFirst returns the new leases that begin at a time. If no new lease begins at a time, it
-// returns all new leases. The caller creates the other leases later. If the others were created
-// first, no lease would show where the stream begins. The next leader would then treat the missing
-// shards as new ones.
+// returns all new leases. The caller creates the other leases later. If the leader created the
+// other leases first and then died, no lease would show where the stream begins. The next leader
+// would treat the missing shards as new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {

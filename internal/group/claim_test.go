@@ -150,7 +150,8 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 
 // leads runs a leader for a few looks. The last leader runs until it could assign leases.
 func (h *lateLeaders) leads(who int, last bool) {
-	// stage is the stage of the tip in use, and next is the stage of the listing in progress.
+	// stage is the stage of the listing that the leader uses. next is the stage of the listing in
+	// progress.
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),

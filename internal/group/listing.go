@@ -43,8 +43,8 @@ func (l *Listing) pin() shard.Position {
 	return pin
 }
 
-// listings holds a leader's listings of its streams, including listings in progress. Only the
-// leadership goroutine uses it.
+// listings holds the listings of the streams that a leader or a deputy lists, including listings in
+// progress. Only the goroutine of that leader or deputy uses it.
 type listings struct {
 	named   []string
 	streams map[string]*listed
@@ -86,8 +86,8 @@ type listed struct {
 }
 
 // relist requests another listing, because the latest one is of a deleted stream. The first such
-// listing is usually only old. If new listings say the same, the workers read different streams of
-// one name, such as those of two accounts.
+// listing is usually just an old one. If later listings are also of a deleted stream, the workers
+// read different streams with the same name, for example in two accounts.
 func (l *listed) relist(name string, cfg Config) {
 	if l.again.After(l.began) {
 		return // it is requested
@@ -289,7 +289,8 @@ func (s *listings) take(r result, cfg Config) error {
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
 	if l.latest != nil && l.latest.Born != 0 && l.latest.Born < r.Born {
-		// A new stream may have shards with the names of those that left the deleted one.
+		// The new stream may have shards with the same names as departed parents of the deleted
+		// stream.
 		maps.DeleteFunc(s.gone, func(k lease.Key, _ bool) bool { return k.Stream == r.stream })
 	}
 	l.latest, l.began, l.fresh, l.making, l.pin, l.claimed = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}, shard.Position{}
@@ -472,8 +473,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		case begins && !earlier[id]:
 			at = begin
 		case fresh && listing.Begin != nil && !descends:
-			// The shard ended before the start. A tombstone keeps its children from waiting and
-			// workers from reading it.
+			// The shard ended before the start. Its lease is a tombstone: no worker reads the
+			// shard, and its children do not wait for it.
 			at = shard.End
 		}
 		followed[id] = !at.IsEnd()
