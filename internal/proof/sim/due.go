@@ -60,8 +60,8 @@ type hindered struct {
 	store int64
 	beat  int64 // when a heartbeat last took effect, possibly long after a crash
 	begun int64 // when the first heartbeat took effect
-	// unbeaten is like store, but only for heartbeats. The next successful heartbeat restarts the
-	// leader's own watchdog.
+	// unbeaten is like store, but only for heartbeats. After an outage, the next successful
+	// heartbeat restarts the time after which the leader resigns.
 	unbeaten int64
 	resigned int64
 	stopping int64 // since when the life has been stopping
@@ -323,8 +323,8 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 			delete(d.missing, sh) // the shard waits for the parent
 			return
 		case known && w.streamOf(&l) != nil && l.Epoch > 1:
-			// No worker finished this parent. Its lease was created as finished, because the parent
-			// ended before the start.
+			// A worker finished this parent. A lease that is finished at epoch 1 never had an
+			// owner: it was created as finished, because the shard ended before the start.
 			named = true
 		}
 	}

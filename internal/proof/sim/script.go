@@ -327,8 +327,9 @@ func (w *world) emptied() {
 		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		// An operator finished the lease. A worker may have held the lease at that time, and may
-		// have died since.
+		// An operator finished the lease. Its field Revoked may still name the worker that held the
+		// lease at that time, also if that worker has died since. No worker reads a finished lease,
+		// so it counts as free.
 		if l.Finished() && l.Owner == "" {
 			continue
 		}

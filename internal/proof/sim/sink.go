@@ -126,9 +126,9 @@ func (w *world) setsBack(id string, d *dice) {
 
 // tellsLost reports whether weir can detect from the positions of a restored sink that records are
 // lost. It is used for sinks that do not report unknown shards. For such a sink, weir detects the
-// loss only if the sink contains the shard of each lost record, or an ancestor of that shard. This
-// includes records that an earlier restore lost and that are still missing, because checkpoints
-// have passed them.
+// loss only if the sink contains the shard of each lost record, or an ancestor of that shard. The
+// lost records include those that an earlier restore lost and that are still missing. Checkpoints
+// have passed these records, so workers do not read them again.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -226,7 +226,7 @@ func (l *life) pull(ctx context.Context, s *weir.Puller) error {
 		if err := l.handle(ctx, b); err != nil {
 			return err
 		}
-		// Otherwise a later call marks the records.
+		// If notes is false, a later call marks the records.
 		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil)
 		if l.w.crosses.has(featHolds) {
 			why := ""
