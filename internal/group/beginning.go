@@ -10,8 +10,8 @@ import (
 // beginning describes a stream that has leases, but that the application has not begun to read.
 // This happens if the leader that first saw the stream died before it had created all leases.
 type beginning struct {
-	// pin is the pinned start of the application: the earliest time at which a lease begins. It is
-	// zero if no lease begins at a time.
+	// pin is the pinned start of the application: the earliest time among the positions of the
+	// stream's leases. It is zero if no position is a time.
 	pin shard.Position
 }
 
@@ -49,7 +49,8 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
-// agrees reports whether missing leases may be created from a listing that starts at the time pin.
+// agrees reports whether a listing that starts at the time pin fits the existing leases. Only such
+// a listing may create the missing leases.
 func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
@@ -86,7 +87,7 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns the new leases that begin at a time. If no new lease begins at a time, it
+// pinnedFirst returns the new leases whose position is a time. If there is no such lease, it
 // returns all new leases. The caller creates the other leases later. If the leader created the
 // other leases first and then died, no lease would show where the stream begins. The next leader
 // would treat the missing shards as new ones.

@@ -86,8 +86,8 @@ func TestWhoseClaimItIs(t *testing.T) {
 }
 
 // Three leaders follow one another on a stream that keeps splitting. Their calls reach the store at
-// any time, in any order, partly or not at all. Before any lease is assigned, all leases begin at
-// the first leader's time.
+// any time, in any order, partly or not at all. When a leader can assign the first lease, all
+// leases begin at the time of the leader whose claim came first.
 func TestLeadersWhoseCallsAreLateBeginAtOneTime(t *testing.T) {
 	var firsts [3]int // how often each leader's claim was first
 	for seed := range uint64(600) {

@@ -73,8 +73,9 @@ type listed struct {
 	// pin is the start time of a fresh listing. The next fresh listing uses the same time. It is
 	// zero for other listings and for a listing without a single start time.
 	pin shard.Position
-	// claimed is the start time that other leases agree with, or zero. Either the latest listing
-	// was requested for this time, or the store created this leader's claim.
+	// claimed is the start time of the stream once it is certain, and zero before. It is certain if
+	// the latest listing was requested for this time, or if the store has created this leader's
+	// claim.
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not contain
 	loggedBirth int64              // the last Born value that was logged
