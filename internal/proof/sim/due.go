@@ -41,8 +41,8 @@ type duties struct {
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
-	// late is the last time at which something that began before the last fault was in flight or
-	// completed.
+	// late is the last time at which the application made progress, or at which an effect of a
+	// fault still lasted. The time limit of unsettled begins at late.
 	late   int64
 	places uint64             // hash of the checkpoints, if records are dropped
 	done   int                // records that are not missing, plus shards

@@ -153,8 +153,8 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check describes what is wrong with results that ended together. The checks that need all results
-// of a shard are in [payloadTime.tallied].
+// check describes what is wrong with the results of windows that ended together. The checks that
+// need all results of a shard are in [payloadTime.tallied].
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts

@@ -43,7 +43,7 @@ type arrived struct {
 	timed  bool
 }
 
-// cut is a sequence of records of a shard whose results ended together.
+// cut is a sequence of records of a shard whose windows ended together.
 type cut struct {
 	next int // index of the first record after the cut
 	full bool
@@ -209,7 +209,7 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut checks records whose results ended together. The records must be consecutive in their shard.
+// cut checks records whose windows ended together. The records must be consecutive in their shard.
 // No record may belong to a later window than the first record.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {

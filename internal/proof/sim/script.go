@@ -233,8 +233,8 @@ func (s *shared) allWorkers() (all []*worker) {
 	return all
 }
 
-// stays chooses a leader and a reader that remain cut off. It returns nil for both unless the seed
-// selects this and there are other workers.
+// stays chooses a leader and a reader that remain cut off. Each of them is nil unless the seed
+// selects its fault and at least two workers run.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0
