@@ -378,8 +378,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		// If a shard without parents has no lease, and the listing is not fresh, wait for a listing
-		// that contains the start.
+		// If a shard without parents has no lease, and the listing is not fresh, wait for a fresh
+		// listing, which contains the position where that shard begins.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
