@@ -202,8 +202,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars notes the time from which the leader's calls to the store fail. That is now, or the end of
-// its current call.
+// bars notes the time from which the leader's calls to the store fail. That is now. If one of these
+// calls is in progress, it is half of the failover time later, when that call has ended.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -372,14 +372,16 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		// No lease is assigned before the leader has listed the stream.
+		// If the application starts at the tip or at a time, no lease is assigned before the leader
+		// has listed the stream.
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		switch leader := w.books.of[w.leader]; {
 		case !w.readable(l, sh):
 			d.since = now
-		// No lease is assigned before a worker that reads the stream has listed it.
+		// If the leader does not read the stream, no lease is assigned before a worker that reads
+		// the stream has listed it.
 		case leader != nil && !leader.reads(l.Stream):
 			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
@@ -392,8 +394,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		// The lease of the parent was set back to an earlier position after this lease was
-		// assigned.
+		// The lease of a parent was set back to an earlier position after this lease was assigned.
+		// No worker gets this lease before the parent is finished again.
 		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) {
 			d.since = now
 			return

@@ -27,8 +27,8 @@ type sink struct {
 	backups  []backup
 	complete bool // it reports an unknown shard as empty
 	ends     bool // it also stores the ends of shards
-	// torn contains shards whose position was at a record that has expired. For windows by payload
-	// time, it is not known which windows had ended there.
+	// torn contains shards whose position was inside an aggregate that has expired. For windows by
+	// payload time, it is not known which windows had ended there.
 	torn map[string]bool
 
 	// doubts means that the sink was restored or has returned a wrong position. A lease may then be
@@ -94,8 +94,8 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// expires notes that a record has expired. It checks whether reading of the shard would start at
-// that record.
+// expires notes that a record has expired. If the position of its shard is inside this record, an
+// aggregate, the shard becomes torn.
 func (s *sink) expires(of, number string) {
 	at := s.at[of]
 	s.torn[of] = s.torn[of] || at.SequenceNumber() == number && at.Done() != shard.Whole
