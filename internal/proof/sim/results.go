@@ -92,7 +92,8 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow notes a record that was put. For an aggregate it notes the last record.
+// putInWindow notes the records of a container that was put, except records that the filter drops.
+// It marks the last noted record of the shard as the last one of its aggregate.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
