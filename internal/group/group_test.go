@@ -380,8 +380,7 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			// The victim loses its connection. For the other workers this looks like its death. The
-			// victim must stop handling records.
+			// The victim loses its connection. To other workers it looks dead. It must stop.
 			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())
