@@ -99,8 +99,7 @@ func (n *network) subscribe(t *testing.T, c *Caller, shard string) (*Subscriptio
 }
 
 // Each subscription that is not read holds at most one HTTP/2 flow-control window of data. The
-// other subscriptions can still use the connection, whatever the settings of the user's transport
-// are.
+// other subscriptions can still use the connection, with any settings of the user's transport.
 func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	const stuck, records, size = 8, 10, 200 << 10
 	withNetwork(t, stuck+1, func(t *testing.T, n *network) {
