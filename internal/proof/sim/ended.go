@@ -12,8 +12,8 @@ func (w *world) outageEnds(at int64) {
 	}
 }
 
-// outagesSince returns the total duration of the outages since a time. Only outages that every
-// worker must have noticed count.
+// outagesSince returns the total duration of the outages since a time. Only outages of at least two
+// heartbeat intervals count, because every worker must have noticed them.
 func (w *world) outagesSince(then int64) (sum int64) {
 	for _, o := range w.outages {
 		if o.to-o.from >= int64(2*w.settings.beat) {
