@@ -33,6 +33,6 @@ func (w *world) mayEnd(session string) {
 	}
 	silent := w.now() - l.hindered.beat - w.outagesSince(l.hindered.beat)
 	if least := int64(w.settings.failover) * 20 / 21; silent < least {
-		w.breaks("the session of %s is ended when it has been silent for %.3f s beside outages, %v is the least", l.who, float64(silent)/1e9, time.Duration(least))
+		w.breaks("the session of %s is ended after %.3f s of silence without outages, but at least %v is required", l.who, float64(silent)/1e9, time.Duration(least))
 	}
 }
