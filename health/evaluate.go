@@ -138,6 +138,9 @@ type Shard struct {
 	// Caught is the estimated time until all records are handled, if the lag continues to fall at
 	// the same rate. It is [Unknown] in all states except CatchingUp.
 	Caught time.Duration
+	// Change is by how much the lag changed within the time Over, negative if it fell. Both are 0
+	// if they are unknown.
+	Change, Over time.Duration
 
 	// Finished reports that the shard was read to its end.
 	Finished bool
@@ -244,15 +247,16 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	}
 	in := last.At.Sub(from.At)
 	fell, least := low-last.lag(), in/leastPart
+	v.Change, v.Over = -fell, in
 	switch {
 	case -fell > least:
 		v.State, v.Reason = FallingBehind, LagGrows
 		v.Detail = "by " + rough(-fell) + " in " + rough(in)
 	case fell > least:
 		v.State, v.Reason = CatchingUp, LagFalls
+		v.Detail = "by " + rough(fell) + " in " + rough(in)
 		if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
 			v.Caught = time.Duration(left)
-			v.Detail = "(caught up in " + rough(v.Caught) + " at this rate)"
 		}
 	default:
 		v.Reason = LagSteady

@@ -50,10 +50,10 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"a lag that is allowed":                {each(func(_ int, o *health.Observation) { o.SavedLag = 10 * time.Second }), health.OK, ""},
 		"its lag is unknown":                   {each(func(_ int, o *health.Observation) { o.SavedLag, o.ReadLag = -1, -1 }), health.NotKnown, "lag"},
 		"it is read to its end":                {each(func(_ int, o *health.Observation) { o.Saved, o.Owner, o.SavedLag = shard.End, "", -1 }), health.OK, "end"},
-		"a large lag that shrinks":             {each(func(i int, o *health.Observation) { o.SavedLag = minutes(300 - 10*i) }), health.CatchingUp, "caught up in"},
+		"a large lag that shrinks":             {each(func(i int, o *health.Observation) { o.SavedLag = minutes(300 - 10*i) }), health.CatchingUp, "its lag fell by"},
 		"a small lag that grows":               {each(func(i int, o *health.Observation) { o.SavedLag = time.Minute + time.Duration(i)*time.Second }), health.FallingBehind, "grew by"},
 		"a lag that wobbles and does not fall": {each(func(i int, o *health.Observation) { o.SavedLag = minutes(200 + i%2) }), health.Behind, "neither grows nor falls"},
-		"it rose, and falls by now":            {each(func(i int, o *health.Observation) { o.SavedLag = minutes(60 - (i-3)*(i-3)) }), health.CatchingUp, "caught up in"},
+		"it rose, and falls by now":            {each(func(i int, o *health.Observation) { o.SavedLag = minutes(60 - (i-3)*(i-3)) }), health.CatchingUp, "its lag fell by"},
 		"records came a moment ago": {each(func(i int, o *health.Observation) {
 			if i > 7 {
 				o.SavedLag = minutes(1)

@@ -99,7 +99,7 @@ var reasons = [...]reasonRow{
 		NoActivity, false, "watch for longer"},
 	LagSteady: {"lag_steady", "its lag neither grows nor falls", "", NoActivity, false,
 		"make the handler faster, or add workers, so that the shard catches up"},
-	LagFalls: {"lag_falls", "its lag falls", "", NoActivity, false, ""},
+	LagFalls: {"lag_falls", "its lag fell", "", NoActivity, false, ""},
 	LagGrows: {"lag_grows", "its lag grew", "", NoActivity, true,
 		"make the handler faster, handle keys concurrently, or split the shard"},
 }

@@ -117,7 +117,7 @@ func TestTheTrendIsKnownFromThePast(t *testing.T) {
 		why   string
 	}{
 		"it grows":            {func(ago int) time.Duration { return time.Duration(40-ago) * time.Minute }, health.FallingBehind, "grew by"},
-		"it falls":            {func(ago int) time.Duration { return time.Duration(40+ago) * time.Minute }, health.CatchingUp, "caught up in"},
+		"it falls":            {func(ago int) time.Duration { return time.Duration(40+ago) * time.Minute }, health.CatchingUp, "its lag fell by"},
 		"it stays":            {func(int) time.Duration { return 40 * time.Minute }, health.Behind, "neither grows nor falls"},
 		"it is within a blur": {func(ago int) time.Duration { return 40*time.Minute + time.Duration(ago%2)*3*time.Minute }, health.Behind, "neither grows nor falls"},
 		"it began just now": {func(ago int) time.Duration {

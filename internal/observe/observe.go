@@ -41,6 +41,8 @@ type Watch struct {
 	owners   map[lease.Key]string // sessions, as of the last look
 	beats    map[string]beat
 	group    Group
+	last     Look
+	recent   Past // the reports of the last minutes
 	past     Past
 	began    time.Time // when the past became known
 }
@@ -80,7 +82,7 @@ func (w *Watch) Add(l Look) {
 		all.Add(o, w.Options.Defaults().TrendOver)
 		kept[key] = all
 	}
-	w.observed, w.owners, w.group = kept, owners, GroupOf(l.View, l.Silent)
+	w.observed, w.owners, w.group, w.last = kept, owners, GroupOf(l.View, l.Silent), l
 }
 
 // mistaken reports whether earlier looks counted a shard as held by a session, although no look has
@@ -93,7 +95,7 @@ func (w *Watch) mistaken(kept *health.Observations, o health.Observation, owner 
 // Remember adds the reports that workers made before the first look. Call it before the first Add.
 // A later call adds the reports to the observations so far.
 func (w *Watch) Remember(p Past) {
-	w.past, w.began = p, time.Time{}
+	w.past, w.began, w.recent = p, time.Time{}, p
 	for key, all := range w.observed {
 		seen := slices.Clone(all.All())
 		if len(seen) == 0 || len(p[key]) == 0 {

@@ -17,6 +17,9 @@ type Report struct {
 	Worker  string        // name of the worker, "" if unknown
 	Lag     time.Duration // handled lag, negative if unknown
 	Marks   history.Marks
+	// Busy is the percentage of the minute in which the handler ran, and Throttled the percentage
+	// in which reading waited because of throttling.
+	Busy, Throttled int
 }
 
 // Past contains the reports about shards, in the order of time. Old reports are missing. Reports of
@@ -39,7 +42,7 @@ func PastOf(chunks []lease.HistoryChunk) Past {
 			continue
 		}
 		for _, s := range samples {
-			p[s.Key] = append(p[s.Key], Report{s.Minute, c.Session, worker, s.Lag, s.Marks})
+			p[s.Key] = append(p[s.Key], Report{s.Minute, c.Session, worker, s.Lag, s.Marks, s.Busy, s.Throttled})
 		}
 	}
 	for _, all := range p {

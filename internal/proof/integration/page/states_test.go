@@ -65,7 +65,7 @@ func filmed(t *testing.T) (film, []state) {
 	s.worker("billing", lease.Report{Session: "sc", Name: "worker-c", Times: lease.DefaultTimes})
 	want := []state{
 		{"billing", 0, "ok", []string{"up to date", "worker-a"}},
-		{"billing", 1, "catching_up", []string{"min behind, its lag falls (caught up in"}},
+		{"billing", 1, "catching_up", []string{"min behind, its lag fell by"}},
 		{"billing", 2, "falling_behind", []string{"its lag grew by"}},
 		{"billing", 3, "behind", []string{"watched too briefly"}},
 		{"billing", 4, "stalled", []string{"1 h 0 min behind, waiting to handle again since ", "last error: insert into bills: no such table"}},

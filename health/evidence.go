@@ -1,0 +1,59 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// reasonIs returns a function that reports whether the evaluation of a shard has the reason.
+func reasonIs(reason Reason) func(*conclusion, *ShardFacts) bool {
+	return func(_ *conclusion, s *ShardFacts) bool { return s.Reason == reason }
+}
+
+// doingIs returns a function that reports whether the owner of a shard reports one of the reasons.
+func doingIs(reasons ...Reason) func(*conclusion, *ShardFacts) bool {
+	return func(_ *conclusion, s *ShardFacts) bool { return doing(s, reasons...) }
+}
+
+func doing(s *ShardFacts, reasons ...Reason) bool { return slices.Contains(reasons, s.Doing) }
+
+// readsOrRetries reports whether the owner tries to read.
+func (r Reason) readsOrRetries() bool {
+	return r.Activity() == Reading || r == ReadFailed || r == CutOff || r == NotStarted
+}
+
+// often reports whether n of the samples are at least failingLeast percent.
+func (r Recent) often(n int) bool { return n > 0 && 100*n >= failingLeast*r.Minutes }
+
+// lastError returns the end of a sentence with the last error of a shard, or "".
+func lastError(s *ShardFacts) string {
+	if s.Err == "" {
+		return ""
+	}
+	return "; last error: " + strings.TrimRight(clean(s.Err), ".")
+}
+
+// sinceText returns the end of a sentence with the time since which the owner of a shard reports
+// its trouble, or "".
+func sinceText(s *ShardFacts) string {
+	if s.DoingSince.IsZero() {
+		return ""
+	}
+	return " since " + clock(s.DoingSince)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+
+// percents returns the least and the largest percentage of shards, such as "91 % to 97 %".
+func percents(all []*ShardFacts, of func(Recent) int) string {
+	least, most := of(all[0].Recent), of(all[0].Recent)
+	for _, s := range all {
+		least, most = min(least, of(s.Recent)), max(most, of(s.Recent))
+	}
+	if least == most {
+		return fmt.Sprintf("%d %%", most)
+	}
+	return fmt.Sprintf("%d %% to %d %%", least, most)
+}

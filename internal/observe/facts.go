@@ -1,0 +1,75 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/lease"
+)
+
+// Recall sets the reports of the last minutes, which show how busy the handlers are. The watch
+// keeps p. Call it again when there are newer reports. [Watch.Remember] includes it.
+func (w *Watch) Recall(p Past) { w.recent = p }
+
+// Facts returns what is known about the application at a moment. All tools pass the result to
+// [health.Conclude], so they show the same verdict. The caller adds failures of the store and of
+// Kinesis.
+func (w *Watch) Facts(app string, now time.Time) health.Facts {
+	view := w.last.View
+	_, rated := w.Judge(now)
+	f := health.Facts{
+		App: app, Now: now, Workers: w.group.Living, Led: w.group.Leader != "",
+		Leases: w.group.Held, MaxLeases: w.maxLeases(), PausedApp: slices.Contains(view.Paused, ""),
+		Shards: make([]health.ShardFacts, len(rated)),
+	}
+	loads := make(map[lease.Key]float64, len(view.Leases))
+	for _, l := range view.Leases {
+		if l.Load != 0 && w.group.Holder(l.Key) != "" {
+			loads[l.Key] = l.Load.Bytes()
+		}
+	}
+	for i, of := range rated {
+		key := lease.Key{Stream: of.Stream, Shard: of.Name}
+		s := health.ShardFacts{Named: of, Load: -1, Recent: w.recent.of(key, now)}
+		if load, known := loads[key]; known {
+			s.Load = load
+		}
+		seen := w.observed[key].All()
+		if o := seen[len(seen)-1]; o.Complains {
+			s.Doing, s.DoingSince, s.Attempts = o.Reason, o.Since, o.Attempts
+		}
+		f.Shards[i] = s
+	}
+	return f
+}
+
+// maxLeases returns how many leases the live workers may hold together. It returns 0 if one of them
+// has no limit.
+func (w *Watch) maxLeases() (most int) {
+	for _, of := range w.last.View.Workers {
+		switch {
+		case !w.group.Lives(of.Session) || of.Leaving || of.Drain:
+		case of.MaxLeases == 0:
+			return 0
+		default:
+			most += of.MaxLeases
+		}
+	}
+	return most
+}
+
+// of summarizes the last reports about a shard.
+func (p Past) of(key lease.Key, now time.Time) (r health.Recent) {
+	for _, of := range slices.Backward(p[key]) {
+		if of.Minute <= now.Unix()/60-health.RecentMinutes-1 {
+			break
+		}
+		// The last report about a term covers a part of a minute, and has no lag.
+		if of.Marks&(history.Ended|history.Lost) == 0 {
+			r = r.Add(of.Busy, of.Throttled, of.Marks&history.Failing != 0, of.Marks&history.Unread != 0)
+		}
+	}
+	return r
+}
