@@ -17,7 +17,8 @@ import (
 type application struct {
 	Name string
 	standing
-	Sentence string
+	Verdict  health.Verdict
+	Sentence string // of the verdict, without the state
 	Shards   []shardInfo // the shard with the worst state first
 	Workers  []workerInfo
 	Leader   string // "" if there is no leader
@@ -130,7 +131,7 @@ func assess(name string, s sighting, now time.Time) application {
 
 // unanswered returns the last read with the states that apply while the store does not answer.
 func (s sighting) unanswered() sighting {
-	s.whole = s.whole.Unanswered(s.failed, !s.at.IsZero())
+	s.facts.StoreSilent = s.failed
 	s.judged = slices.Clone(s.judged)
 	for i := range s.judged {
 		s.judged[i].Shard = s.judged[i].Unanswered()
@@ -270,8 +271,13 @@ func (a *application) conclude(s sighting) {
 			a.LagKnown, a.Worst = true, max(a.Worst, of.Lag)
 		}
 	}
-	a.standing = standing{s.whole.State, len(a.Shards) > 0 && a.Open == 0}
-	a.Sentence = strings.TrimPrefix(s.whole.Sentence, s.whole.State.String()+": ")
+	if s.lagErr != nil {
+		s.facts.NoLag = s.lagErr.Error()
+	}
+	s.facts.App = a.Name
+	a.Verdict = health.Conclude(s.facts)
+	a.standing = standing{a.Verdict.State, len(a.Shards) > 0 && a.Open == 0}
+	a.Sentence = strings.TrimPrefix(a.Verdict.Sentence, a.Verdict.State.String()+": ")
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
 		a.Notes = append(a.Notes, "no worker leads")
 	}

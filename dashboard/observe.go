@@ -54,10 +54,9 @@ type sighting struct {
 	failed time.Time // time of the first of the reads that failed since
 	past   past      // history of the shards
 	beats  map[string]beat
-	// whole and judged are the states of the application and of its shards. The shard with the
-	// worst state comes first.
-	whole   health.Application
+	// the state of the application and its shards, the worst first
 	judged  []health.Named
+	facts   health.Facts // for the verdict
 	group   observe.Group
 	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
@@ -165,7 +164,8 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	o.askLags(ctx, &next)
 	o.askStreams(ctx, w, &next)
 	w.watch.Add(next.look())
-	next.whole, next.judged = w.watch.Judge(next.at)
+	_, next.judged = w.watch.Judge(next.at)
+	next.facts = w.watch.Facts(app, next.at)
 	next.group = w.watch.Group()
 	next.told = w.seen.tell(next)
 	w.seen = next

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -84,19 +85,25 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 	}
 	first := s.past.chunks == nil
 	if s.past = s.past.with(chunks, s.at); first {
-		w.watch.Remember(s.past.reports())
+		w.watch.Remember(s.past.reports(0))
+		return
 	}
+	w.watch.Recall(s.past.reports(minuteOf(s.at) - health.RecentMinutes))
 }
 
-// reports returns the history in the form of package observe.
-func (p past) reports() observe.Past {
+// reports returns the history from a minute on, in the form of package observe.
+func (p past) reports(from int64) observe.Past {
 	all := make(observe.Past, len(p.shards))
-	for key, moments := range p.shards {
+	for key := range p.shards {
+		moments := p.between(key, from, math.MaxInt64-1)
+		if len(moments) == 0 {
+			continue
+		}
 		reports := make([]observe.Report, len(moments))
 		for i, m := range moments {
 			reports[i] = observe.Report{
 				Minute: m.minute, Session: m.session, Worker: p.workers[m.session],
-				Lag: m.lag, Marks: m.marks,
+				Lag: m.lag, Marks: m.marks, Busy: int(m.busy), Throttled: int(m.throttled),
 			}
 		}
 		all[key] = reports

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/health"
 )
 
 // Visible makes text safe to print. Use it for names from a store, a service or a command line. It
@@ -80,4 +81,15 @@ func List(names []string) string {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %s more", figures.Count(len(names)-most))
 	}
 	return strings.Join(names, ", ")
+}
+
+// verdictColumns is the width of verdicts, which fit any terminal and can be pasted anywhere.
+const verdictColumns = 80
+
+// WriteVerdict writes a verdict for users to a buffer. Its texts contain names from a store, so WriteVerdict
+// applies Visible to each line.
+func WriteVerdict(b io.StringWriter, v health.Verdict) {
+	for line := range strings.Lines(v.Text(verdictColumns)) {
+		_, _ = b.WriteString(Visible(strings.TrimSuffix(line, "\n")) + "\n") // b is in memory
+	}
 }

@@ -87,13 +87,12 @@ means that the command could not look.`,
 
 // report is the output of weir doctor.
 type report struct {
-	App      string       `json:"app"`
-	State    health.State `json:"state"`    // that of the worst shard
-	Sentence string       `json:"sentence"` // and why
-	Shards   int          `json:"leases"`   // of shards that are not finished
-	Workers  int          `json:"workers"`  // that send heartbeats
-	Leader   string       `json:"leader,omitempty"`
-	Findings []Finding    `json:"findings"`
+	App      string         `json:"app"`
+	Verdict  health.Verdict `json:"verdict"`
+	Shards   int            `json:"leases"`  // of shards that are not finished
+	Workers  int            `json:"workers"` // that send heartbeats
+	Leader   string         `json:"leader,omitempty"`
+	Findings []Finding      `json:"findings"`
 }
 
 func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
@@ -118,8 +117,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 		App: o.App, Shards: openShards(facts.Second), Leader: leading(facts),
 		Findings: Diagnose(facts),
 	}
-	sum := judged(facts, past, time.Now())
-	report.State, report.Sentence = sum.State, sum.Sentence
+	report.Verdict = verdict(facts, past, time.Now())
 	for _, w := range facts.Second.Workers {
 		if facts.Beats[w.Session] && !w.Ended {
 			report.Workers++
@@ -134,7 +132,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 		_, err = fmt.Fprint(t.Out, report.text())
 	}
 	if err == nil {
-		err = report.verdict()
+		err = report.exitCode()
 	}
 	return err
 }
@@ -142,9 +140,9 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 // openShards returns the number of shards that are not finished.
 func openShards(v lease.View) int { return observe.GroupOf(v, nil).Open }
 
-// judged returns the state of the application according to two reads of the store. The second read
-// is the current one.
-func judged(f Facts, past observe.Past, now time.Time) health.Application {
+// verdict returns the verdict on the application according to two reads of the store. The second
+// read is the current one.
+func verdict(f Facts, past observe.Past, now time.Time) health.Verdict {
 	var seen observe.Watch
 	seen.Remember(past)
 	for i, view := range []lease.View{f.First, f.Second} {
@@ -164,12 +162,15 @@ func judged(f Facts, past observe.Past, now time.Time) health.Application {
 		}
 		seen.Add(look)
 	}
-	sum, _ := seen.Judge(now)
-	return sum
+	facts := seen.Facts(f.App, now)
+	for _, l := range f.Second.Leases {
+		facts.NoLag = cmp.Or(facts.NoLag, f.Shards[l.Key].Second.Err)
+	}
+	return health.Conclude(facts)
 }
 
-// verdict returns the exit code for the worst finding. All findings have been printed already.
-func (r report) verdict() error {
+// exitCode returns the exit code for the worst finding. All findings have been printed already.
+func (r report) exitCode() error {
 	for _, v := range []struct {
 		severity Severity
 		code     cli.ExitCode
@@ -202,18 +203,18 @@ func (r report) text() string {
 	if r.Leader != "" {
 		leader = r.Leader + " leads"
 	}
-	verdict := "nothing is wrong"
+	result := "nothing is wrong"
 	if count[Intended] > 0 {
-		verdict += ", and something is paused or drained on purpose"
+		result += ", and something is paused or drained on purpose"
 	}
 	if n := count[Error] + count[Warning]; n > 0 {
-		verdict = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
+		result = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
 	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " is alive", " are alive")
-	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict,
+	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, result,
 		cli.Count(r.Shards, "shard"), workers, leader)
-	if r.Sentence != "" {
-		_ = cli.Textf(&b, "State of its shards: %s.\n", r.Sentence)
+	if r.Verdict.Sentence != "" {
+		cli.WriteVerdict(&b, r.Verdict)
 	}
 	for _, f := range r.Findings {
 		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)

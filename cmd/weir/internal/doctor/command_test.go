@@ -35,7 +35,7 @@ func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 		for _, s := range c.found {
 			r.Findings = append(r.Findings, Finding{Severity: s})
 		}
-		code, err := cli.ExitCode(0), r.verdict()
+		code, err := cli.ExitCode(0), r.exitCode()
 		if err != nil && !errors.As(err, &code) || int(code) != c.want {
 			t.Errorf("%v: %v, want %d", c.found, err, c.want)
 		}
@@ -112,7 +112,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nState of its shards: unread: shardId-000000000000 of s, no worker lives") ||
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nunread: shardId-000000000000 of s, no worker lives, since unknown; of the others\n1 unread.\nCause: no worker is alive (2 of 2 affected shards).") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
@@ -166,11 +166,11 @@ func TestTheDoctorKnowsThePast(t *testing.T) {
 	for ago := int64(30); ago > 0; ago-- {
 		past[key("1")] = append(past[key("1")], observe.Report{Minute: now.Unix()/60 - ago, Session: "S1", Lag: time.Duration(30-ago) * time.Minute})
 	}
-	if sum := judged(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 28 min") {
+	if sum := verdict(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 28 min") {
 		t.Error(sum.Sentence)
 	}
 	f.Beats["S1"], f.Second.Workers[0].Heartbeats, f.Apart = false, 0, time.Minute
-	if sum := judged(f, past, now.Add(10*time.Minute)); sum.State != health.Unread || !strings.Contains(sum.Sentence, "no worker lives for at least 9 min") {
+	if sum := verdict(f, past, now.Add(10*time.Minute)); sum.State != health.Unread || !strings.Contains(sum.Sentence, "no worker lives for at least 9 min") {
 		t.Error(sum.Sentence)
 	}
 }

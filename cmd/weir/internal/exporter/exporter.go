@@ -40,8 +40,8 @@ func Command(t cli.Terminal) *cobra.Command {
 		Long: `Watches applications from the outside and serves the results: /metrics for
 Prometheus, and /lag.json for autoscalers and scripts (/lag.json?app=NAME for
 one application). Each shard is ok, behind, catching up, falling behind, unread,
-stalled, going back, or near the end of retention, and has a lag. The state of
-an application is that of its worst shard, with one sentence that explains it.
+stalled, going back, or near the end of retention, and has a lag. The verdict on
+an application has the state of its worst shard, the cause and the next steps.
 Without --app all applications of the store are watched, including those that
 are added later.
 
@@ -57,7 +57,7 @@ The exporter has no password, so it listens on this machine only unless --addr
 says otherwise. It changes nothing.`,
 		Example: `  weir exporter --store sqlite:billing.db
   weir exporter --store dynamodb:weir --app billing --app fraud --addr 0.0.0.0:4569
-  curl 'http://127.0.0.1:4569/lag.json?app=billing' | jq .sentence`,
+  curl 'http://127.0.0.1:4569/lag.json?app=billing' | jq .verdict.sentence`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.URL(cmd)

@@ -99,7 +99,7 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 	until("handled, and its worker has left", "metrics", `weir_up{app="a"} 1`, `weir_workers{app="a"} 0`, `stream="s"} 0`, `state="unread"`, `weir_lag_seconds{app="a"`)
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	answer := clitest.Decode[lagAnswer](t, until("records came, and nobody reads", "lag.json?app=a", `"state":"unread"`, ` behind, `))
-	if answer.Shards != 2 || answer.Held != 0 || answer.Workers != 0 || answer.State != health.Unread || !strings.Contains(answer.Sentence, "no worker lives") {
+	if answer.Shards != 2 || answer.Held != 0 || answer.Workers != 0 || answer.Verdict.State != health.Unread || !strings.Contains(answer.Verdict.Sentence, "no worker lives") {
 		t.Errorf("%+v", answer)
 	}
 	if code, _ := get("lag.json?app=b"); code != http.StatusNotFound {
@@ -181,7 +181,7 @@ func TestAnExporterThatStartsKnowsThePast(t *testing.T) {
 		w := &watcher{store: stores.Shown{Store: stores.Store{Store: store}}, opts: &options{every: time.Second}, apps: map[string]*watchedApp{"a": {name: "a"}}}
 		w.visit(t.Context(), w.apps["a"])
 		got := w.judge(now)[0].answer()
-		if got.State != health.Unread || !regexp.MustCompile(`^unread: .*, no worker lives for at least (8|9) min$`).MatchString(got.Sentence) {
+		if got.Verdict.State != health.Unread || !regexp.MustCompile(`^unread: .*, no worker lives for at least (8|9) min$`).MatchString(got.Verdict.Sentence) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -209,7 +209,7 @@ func TestNoStateIsKnownWhileTheStoreIsDown(t *testing.T) {
 	w.visit(t.Context(), w.apps["a"])
 	got := w.judge(time.Now())[0]
 	want := regexp.MustCompile(`^unknown: the store has not answered since \d\d:\d\d:\d\d UTC; before, it was unread: `)
-	if a := got.answer(); a.State != health.NotKnown || !want.MatchString(a.Sentence) || a.Lag != nil || a.Error == "" {
+	if a := got.answer(); a.Verdict.State != health.NotKnown || !want.MatchString(a.Verdict.Sentence) || a.Lag != nil || a.Error == "" {
 		t.Errorf("%+v", a)
 	}
 	if s := got.shards[0]; s.State != health.NotKnown || s.Lag() != health.Unknown || s.Text() != "the store does not answer (before, it was unread)" {

@@ -102,9 +102,8 @@ func (a *standing) led() float64 {
 
 // lagAnswer is the part of /lag.json about one application.
 type lagAnswer struct {
-	App      string       `json:"app"`
-	State    health.State `json:"state"`
-	Sentence string       `json:"sentence"`
+	App     string         `json:"app"`
+	Verdict health.Verdict `json:"verdict"`
 	// Lag is the largest known lag. It is null if no lag is known.
 	Lag     *float64 `json:"lag_seconds"`
 	Shards  int      `json:"shards"` // unfinished shards
@@ -116,8 +115,7 @@ type lagAnswer struct {
 
 func (a *standing) answer() lagAnswer {
 	l := lagAnswer{
-		App: a.name, State: a.sum.State, Sentence: a.sum.Sentence,
-		Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held,
+		App: a.name, Verdict: health.Conclude(a.facts), Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held,
 	}
 	if a.known {
 		l.Seen = a.looked.UTC().Format(time.RFC3339)

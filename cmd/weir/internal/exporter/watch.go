@@ -41,6 +41,7 @@ type watchedApp struct {
 	failed    time.Time // of the first of the looks that failed since
 	looked    time.Time // when the store last answered
 	past      bool      // the history was read, or there is none
+	recalled  time.Time // when the history was last read
 	watch     observe.Watch
 	read      time.Time // when the shards were last read
 	lags      map[lease.Key]observe.Lag
@@ -142,11 +143,13 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 		a.err = err
 		return
 	}
+	// The history of an application that is well is read only once. Only this goroutine writes
+	// these fields.
 	var past observe.Past
-	remembers := a.past // only this goroutine writes it
-	if !remembers {
-		past, err = shardlag.Past(ctx, w.store, a.name, time.Now())
-		remembers = err == nil
+	remembers, recalled := a.past, a.recalled
+	if now := time.Now(); !remembers || a.needsCause(now) {
+		past, err = shardlag.Past(ctx, w.store, a.name, now)
+		remembers, recalled = remembers || err == nil, now
 	}
 	if len(w.opts.streams) > 0 {
 		view.Leases = slices.DeleteFunc(slices.Clone(view.Leases), func(l lease.Lease) bool { return !slices.Contains(w.opts.streams, l.Stream) })
@@ -181,10 +184,14 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	a.err, a.looked = nil, now
 	a.lags, a.read, a.retention, a.unread, a.lagErr = lags, read, retention, unread, lagErr
 	a.reads += reads
-	if past != nil {
+	switch {
+	case past == nil:
+	case a.past:
+		a.watch.Recall(past)
+	default:
 		a.watch.Remember(past)
 	}
-	a.past = remembers
+	a.past, a.recalled = remembers, recalled
 	was := a.moved
 	a.moved = make(map[lease.Key]moved, len(view.Leases))
 	for _, l := range view.Leases {
@@ -195,6 +202,19 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 		}
 	}
 	a.watch.Add(observe.Look{At: now, View: view, Lags: since(lags, view, was, now.Sub(read)), Retention: retention})
+}
+
+// recallEvery is the minimum interval between two reads of the history. Workers report once a
+// minute.
+const recallEvery = time.Minute
+
+// needsCause reports whether the history must be read again, to find the cause of a lag.
+func (a *watchedApp) needsCause(now time.Time) bool {
+	if now.Sub(a.recalled) < recallEvery {
+		return false
+	}
+	sum, _ := a.watch.Judge(now)
+	return sum.State >= health.Behind
 }
 
 // since updates lags that were read some time ago; later is that time. If the checkpoint of a shard
@@ -223,6 +243,7 @@ type standing struct {
 	name   string
 	err    error
 	sum    health.Application
+	facts  health.Facts
 	shards []health.Named
 	group  observe.Group
 	moved  map[lease.Key]moved
@@ -242,8 +263,12 @@ func (w *watcher) judge(now time.Time) []standing {
 			known: !a.looked.IsZero(), looked: a.looked,
 		}
 		j.sum, j.shards = a.watch.Judge(now)
+		j.facts = a.watch.Facts(a.name, now)
+		if a.lagErr != nil {
+			j.facts.NoLag = explain.Error(a.lagErr)
+		}
 		if a.err != nil {
-			j.sum = j.sum.Unanswered(a.failed, j.known)
+			j.facts.StoreSilent = a.failed
 			for i := range j.shards {
 				j.shards[i].Shard = j.shards[i].Unanswered()
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -27,10 +31,13 @@ func describeCommand(t cli.Terminal) *cobra.Command {
 	var o describeOptions
 	cmd := &cobra.Command{
 		Use:   "describe --app NAME --store URL",
-		Short: "Show leases, owners, checkpoints, lag, workers and leader",
+		Short: "Show the verdict, leases, owners, checkpoints, lag and workers",
 		Long: `Shows the leases of an application (the owner of each shard, its epoch,
 checkpoint, lag and load) and its workers (which one is the leader, and the
 problems that each reports). It changes nothing.
+
+The verdict comes first: the state, the cause with its evidence, what follows if
+nothing changes, and the next steps. Its commands take the store from WEIR_STORE.
 
 The lag of a shard is the age of its oldest record that is not handled yet.
 Kinesis reports it in one read at the checkpoint, which counts against the five
@@ -85,14 +92,22 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	looked := o.watch.ForBeats(view)
 	beating := make(chan map[string]bool, 1)
 	go func() { beating <- target.WatchBeats(ctx, store, o.App, view, looked) }()
-	lags := map[lease.Key]shardlag.Lag{}
+	lags, retentions := map[lease.Key]shardlag.Lag{}, map[string]time.Duration(nil)
 	if !o.noLag {
-		lags = o.lags(ctx, t, view)
+		lags, retentions = o.lags(ctx, t, view)
 	}
-	d := describe(o.App, o.stream, view, <-beating, looked, lags)
-	if err := ctx.Err(); err != nil {
-		return err
+	beats := <-beating
+	d := describe(o.App, o.stream, view, beats, looked, lags)
+	look := shardlag.LookAt(time.Now(), view, lags)
+	look.Silent, look.Retention = silentIn(view, beats, looked), retentions
+	past, err := shardlag.Past(ctx, store, o.App, look.At)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
+	if err != nil {
+		t.Note("the history of the application is not known: %s", explain.Error(store.Explain(err)))
+	}
+	d.Verdict = verdict(o.App, o.stream, look, past, lags)
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(d)
 	}
@@ -100,17 +115,45 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	return err
 }
 
-// lags queries the lag of every unfinished lease. If Kinesis cannot be queried, the command still
-// shows everything else.
-func (o *describeOptions) lags(ctx context.Context, t cli.Terminal, view lease.View) map[lease.Key]shardlag.Lag {
+// lags queries the lag of every unfinished lease, and the retention of the streams. If Kinesis
+// cannot be queried, the command still shows everything else.
+func (o *describeOptions) lags(
+	ctx context.Context, t cli.Terminal, view lease.View,
+) (map[lease.Key]shardlag.Lag, map[string]time.Duration) {
 	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		t.Note("no lag: %s", explain.Error(err))
-		return nil
+		return nil, nil
 	}
 	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)
 	if _, err := shardlag.FirstError(lags); err != nil {
 		t.Note("the lag of some shards is not known: %s", explain.Error(err))
 	}
-	return lags
+	return lags, shardlag.Retentions(ctx, client, target.StreamsOf(view.Leases), nil)
+}
+
+// verdict returns the verdict on the application, or on its shards of one stream.
+func verdict(
+	app, stream string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag,
+) health.Verdict {
+	var w observe.Watch
+	w.Remember(past)
+	w.Add(look)
+	facts := w.Facts(app, look.At)
+	facts.Shards = slices.DeleteFunc(facts.Shards, func(s health.ShardFacts) bool {
+		return stream != "" && s.Stream != stream
+	})
+	if _, err := shardlag.FirstError(lags); err != nil {
+		facts.NoLag = explain.Error(err)
+	}
+	return health.Conclude(facts)
+}
+
+// silentIn returns the sessions that describe as silent.
+func silentIn(v lease.View, beating map[string]bool, looked time.Duration) map[string]bool {
+	silent := map[string]bool{}
+	for _, w := range v.Workers {
+		silent[w.Session] = workerState(w, beating, looked) == "silent"
+	}
+	return silent
 }

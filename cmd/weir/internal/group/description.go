@@ -22,12 +22,13 @@ import (
 
 // description is the output of group describe.
 type description struct {
-	App     string       `json:"app"`
-	Leader  *leaderInfo  `json:"leader"`           // null if no living worker leads
-	Paused  []string     `json:"paused,omitempty"` // streams; "" means all streams
-	Notes   []string     `json:"notes,omitempty"`  // notes about the streams that workers read
-	Workers []workerInfo `json:"workers"`
-	Leases  []leaseInfo  `json:"leases"`
+	App     string         `json:"app"`
+	Verdict health.Verdict `json:"verdict"`
+	Leader  *leaderInfo    `json:"leader"`           // null if no living worker leads
+	Paused  []string       `json:"paused,omitempty"` // streams; "" means all streams
+	Notes   []string       `json:"notes,omitempty"`  // notes about the streams that workers read
+	Workers []workerInfo   `json:"workers"`
+	Leases  []leaseInfo    `json:"leases"`
 
 	led string // a sentence about a leader that is dead
 }
@@ -144,10 +145,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Epoch}
 	}
 	over, waiting := overIn(v), waitingIn(v)
-	silent := map[string]bool{}
-	for _, w := range v.Workers {
-		silent[w.Session] = workerState(w, beating, looked) == "silent"
-	}
+	silent := silentIn(v, beating, looked)
 	group := observe.GroupOf(v, silent)
 	for _, l := range v.Leases {
 		if over(l.Owner) {
@@ -296,7 +294,7 @@ func (d *description) unlead() {
 	}
 }
 
-// text formats the description as tables.
+// text formats the description: the verdict, and tables.
 func (d description) text() string {
 	var b bytes.Buffer
 	leader := "no worker leads"
@@ -307,6 +305,10 @@ func (d description) text() string {
 		leader = fmt.Sprintf("%s leads (epoch %d)", d.Leader.Worker, d.Leader.Term)
 	}
 	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
+	if d.Verdict.Sentence != "" {
+		cli.WriteVerdict(&b, d.Verdict)
+		b.WriteString("\n")
+	}
 	for _, note := range d.Notes {
 		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
 	}
