@@ -61,7 +61,11 @@ func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswere
 // a shard is close to the end of retention, because a consumer does not know the retention of a
 // stream. It may be called concurrently.
 func (c *Consumer) Health() (health.Application, []health.Named) {
-	now, shards := time.Now(), c.Shards()
+	return c.rate(time.Now(), c.Shards())
+}
+
+// rate adds an observation of each shard, and rates the shards and the application.
+func (c *Consumer) rate(now time.Time, shards []ShardStatus) (health.Application, []health.Named) {
 	all := make([]supervise.Observed, 0, len(shards))
 	for i := range shards {
 		if s := &shards[i]; s.Reason != health.Abandoned { // it may be another worker's
@@ -87,10 +91,10 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 
 // HealthHandler returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez,
 // and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
-// says whether the check passed, why not, how many shards this worker holds, and the verdict of
-// [Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
-// status, because a restart does not reduce lag. The reasons and the sentence contain only names of
-// streams and shards, reasons of package health, and times.
+// says whether the check passed, why not, how many shards this worker holds, and the
+// [health.Verdict] on them: state, cause and next steps. The verdict does not change the status,
+// because a restart does not reduce lag. Reasons and verdict contain only the names of the
+// application, streams and shards, words of package health, numbers and times.
 //
 // Other paths get 404, and methods other than GET and HEAD get 405. On a connection to a loopback
 // address, requests for a host name other than localhost get 403, because a web page may have
@@ -117,7 +121,7 @@ func (c *Consumer) HealthHandler() http.Handler {
 			return
 		}
 		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.runs.Loops())}
-		answer.State, answer.Sentence = c.stand()
+		answer.Verdict = c.verdict()
 		status := http.StatusOK
 		if err := check(); err != nil {
 			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
@@ -137,22 +141,39 @@ func (c *Consumer) HealthHandler() http.Handler {
 }
 
 type healthAnswer struct {
-	OK       bool         `json:"ok"`
-	Reasons  []string     `json:"reasons"`
-	Shards   int          `json:"shards"`
-	State    health.State `json:"state"`
-	Sentence string       `json:"sentence"`
+	OK      bool           `json:"ok"`
+	Reasons []string       `json:"reasons"`
+	Shards  int            `json:"shards"`
+	Verdict health.Verdict `json:"verdict"`
 }
 
-// stand returns the state of all shards together, and a sentence about it. The sentence contains no
-// texts of errors, because they come from the user's code.
-func (c *Consumer) stand() (health.State, string) {
-	_, all := c.Health()
-	for i := range all {
-		all[i].Err = ""
+// longTrouble is how long a trouble lasts before it can be a cause. Workers report it to the store
+// after the same time.
+const longTrouble = 10 * time.Second
+
+// verdict returns the verdict on the shards of this consumer. It contains no texts of errors,
+// because they come from the user's code.
+func (c *Consumer) verdict() health.Verdict {
+	now, shards := time.Now(), c.Shards()
+	f := health.Facts{App: c.opts.App, Now: now, HideErrors: true}
+	if last := c.StoreAnswered(); !last.IsZero() && now.Sub(last) >= c.opts.times().Failover {
+		f.StoreSilent = last
 	}
-	sum := health.Sum(all)
-	return sum.State, sum.Sentence
+	status := make(map[lease.Key]*ShardStatus, len(shards))
+	for i := range shards {
+		status[lease.Key{Stream: shards[i].Stream, Shard: shards[i].Shard}] = &shards[i]
+	}
+	_, all := c.rate(now, shards)
+	for _, of := range all {
+		key := lease.Key{Stream: of.Stream, Shard: of.Name}
+		s := health.ShardFacts{Named: of, Load: -1, Recent: c.runs.Recent(key)}
+		is := status[key]
+		if lasts := is.Reason.Trouble() && now.Sub(is.Since) >= longTrouble; lasts || is.Attempt > 0 {
+			s.Doing, s.DoingSince, s.Attempts = is.Reason, is.Since, is.Attempt
+		}
+		f.Shards = append(f.Shards, s)
+	}
+	return health.Conclude(f)
 }
 
 // reasons returns the texts of joined errors.

@@ -18,7 +18,7 @@ type application struct {
 	Name string
 	standing
 	Verdict  health.Verdict
-	Sentence string // of the verdict, without the state
+	Sentence string      // of the verdict, without the state
 	Shards   []shardInfo // the shard with the worst state first
 	Workers  []workerInfo
 	Leader   string // "" if there is no leader

@@ -135,8 +135,8 @@ var causeRows = [...]causeRow{
 		"denied", "a permission is missing",
 		"the owner reports that AWS refused a call for lack of a permission",
 		func(_ *conclusion, s *ShardFacts) bool { return s.Doing.readsOrRetries() && s.denied },
-		func(_ *conclusion, all []*ShardFacts) string {
-			return "AWS refuses calls of the owner of " + all[0].Name + lastError(all[0])
+		func(c *conclusion, all []*ShardFacts) string {
+			return "AWS refuses calls of the owner of " + all[0].Name + c.lastError(all[0])
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -149,9 +149,9 @@ var causeRows = [...]causeRow{
 		"cut_off", "a worker is cut off",
 		"the owner reports that it can read none of its shards",
 		doingIs(CutOff),
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
 			return "The owner of " + all[0].Name + " can read none of its shards" +
-				sinceText(all[0]) + lastError(all[0])
+				sinceText(all[0]) + c.lastError(all[0])
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -167,13 +167,13 @@ var causeRows = [...]causeRow{
 			return s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
 				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread)
 		},
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
 			if s.Doing == NoReason {
 				return fmt.Sprintf("Reading %s failed in %d of the last %d min", s.Name,
-					s.Recent.Unread, s.Recent.Minutes) + lastError(s)
+					s.Recent.Unread, s.Recent.Minutes) + c.lastError(s)
 			}
-			return "The owner of " + s.Name + " gets no records" + sinceText(s) + lastError(s)
+			return "The owner of " + s.Name + " gets no records" + sinceText(s) + c.lastError(s)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -205,17 +205,17 @@ var causeRows = [...]causeRow{
 				s.Doing != NoReason && s.Attempts > 0 && !s.Doing.readsOrRetries() ||
 				s.Recent.often(s.Recent.Failing)
 		},
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
 			if s.Attempts > 0 {
 				return "The handler of " + s.Name + " has failed " + plural(s.Attempts, "time",
-					"times") + " in a row" + lastError(s)
+					"times") + " in a row" + c.lastError(s)
 			}
 			if s.Doing != NoReason {
-				return "The handler of " + s.Name + " fails" + sinceText(s) + lastError(s)
+				return "The handler of " + s.Name + " fails" + sinceText(s) + c.lastError(s)
 			}
 			return fmt.Sprintf("The handler of %s failed in %d of the last %d min", s.Name,
-				s.Recent.Failing, s.Recent.Minutes) + lastError(s)
+				s.Recent.Failing, s.Recent.Minutes) + c.lastError(s)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -231,9 +231,9 @@ var causeRows = [...]causeRow{
 		"dead_letters_fail", "dead letters cannot be stored",
 		"the owner reports that dead letters cannot be stored",
 		doingIs(DeadLettersFailed, StoringDeadLetters),
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
 			return "The shard " + all[0].Name + " waits until its dead letters are stored" +
-				sinceText(all[0]) + lastError(all[0])
+				sinceText(all[0]) + c.lastError(all[0])
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{{"Repair the destination of dead letters " +

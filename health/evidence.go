@@ -27,9 +27,10 @@ func (r Reason) readsOrRetries() bool {
 // often reports whether n of the samples are at least failingLeast percent.
 func (r Recent) often(n int) bool { return n > 0 && 100*n >= failingLeast*r.Minutes }
 
-// lastError returns the end of a sentence with the last error of a shard, or "".
-func lastError(s *ShardFacts) string {
-	if s.Err == "" {
+// lastError returns the end of a sentence with the last error of a shard. It returns "" for the
+// worst shard, whose error is in the sentence of the verdict.
+func (c *conclusion) lastError(s *ShardFacts) string {
+	if s.Err == "" || s == c.worst {
 		return ""
 	}
 	return "; last error: " + strings.TrimRight(clean(s.Err), ".")

@@ -3,10 +3,12 @@ package run
 import (
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
 )
 
 // Registry contains the runs of a consumer. The zero Registry is empty. Its methods may be called
@@ -39,6 +41,18 @@ func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 		}
 	}
 	return all, g.returned
+}
+
+// Recent summarizes the last minutes of a shard. It returns the zero value if they are unknown.
+func (g *Registry) Recent(key lease.Key) (r health.Recent) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for of := range g.runs {
+		if one := of.standing.recently(key); one.Minutes > 0 && (r.Minutes == 0 || one.Busy > r.Busy) {
+			r = one
+		}
+	}
+	return r
 }
 
 // StoreAnswered returns the time at which the last answered heartbeat was sent. It is zero if no

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/supervise"
@@ -27,6 +29,7 @@ type standing struct {
 	isolation supervise.Isolation
 	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
 	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
+	recent    []map[lease.Key]history.Sample // of the last minutes, the oldest first; without idle shards
 }
 
 func newStanding() standing {
@@ -34,6 +37,32 @@ func newStanding() standing {
 		loops: map[*shardrun.Loop]struct{}{}, abandoned: map[lease.Key]*shardrun.Loop{},
 		stalls: map[lease.Key]supervise.Stalls{}, unlisted: map[string]time.Time{},
 	}
+}
+
+// keep keeps the samples of a minute. Most shards are idle, so it drops samples in which nothing
+// happened.
+func (s *standing) keep(samples []history.Sample) {
+	active := map[lease.Key]history.Sample{}
+	for _, of := range samples {
+		if of.Busy > 0 || of.Throttled > 0 || of.Marks&(history.Failing|history.Unread) != 0 {
+			active[of.Key] = of
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = append(s.recent, active)
+	s.recent = s.recent[max(0, len(s.recent)-health.RecentMinutes):]
+}
+
+// recently summarizes the samples of a shard. It returns the zero value before the first sample.
+func (s *standing) recently(key lease.Key) (r health.Recent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, minute := range s.recent {
+		of := minute[key]
+		r = r.Add(of.Busy, of.Throttled, of.Marks&history.Failing != 0, of.Marks&history.Unread != 0)
+	}
+	return r
 }
 
 // leave notes that the run has returned, and reports whether no loop is left.

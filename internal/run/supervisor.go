@@ -48,7 +48,10 @@ func (s *supervisor) startSampling(ctx context.Context) (end func()) {
 	if r.NoHistory || !r.Store.KeepsHistory() {
 		return func() {}
 	}
-	s.sampler = &sampling.Sampler{Store: r.Store, App: r.App, Worker: r.Worker, Shards: s.standings, Log: r.shared.Log}
+	s.sampler = &sampling.Sampler{
+		Store: r.Store, App: r.App, Worker: r.Worker, Shards: s.standings, Log: r.shared.Log,
+		Took: r.standing.keep,
+	}
 	stop := s.sampler.Start(ctx)
 	return func() { stop(time.Since(r.registry.StoreAnswered()) < r.Times.Failover) }
 }

@@ -49,6 +49,8 @@ type Sampler struct {
 	// Shards returns snapshots of the shards that the run currently reads.
 	Shards func(now time.Time) []Standing
 	Log    *slog.Logger
+	// Took gets the samples of each report. It must not keep or change the slice. It may be nil.
+	Took func([]history.Sample)
 
 	failed bool // storing the last chunk failed; owned by the reporting goroutine, like the next two
 	writer *history.Writer
@@ -195,6 +197,9 @@ func (s *Sampler) note(key lease.Key, do func(*noted)) {
 // report stores the samples up to now.
 func (s *Sampler) report(ctx context.Context, now time.Time, bound time.Duration) {
 	session, samples := s.samples(now)
+	if s.Took != nil {
+		s.Took(samples)
+	}
 	if session == "" || len(samples) == 0 {
 		return
 	}

@@ -35,10 +35,10 @@ func FuzzHealth(f *testing.F) {
 	}
 	const (
 		plain = "text/plain; charset=utf-8"
-		ready = `{"ok":false,"reasons":["Run was not called, or has returned"],"shards":0,"state":"unknown","sentence":"unknown: it has no shards yet"}` + "\n"
+		ready = `{"ok":false,"reasons":["Run was not called, or has returned"],"shards":0,"verdict":{"state":"unknown","sentence":"unknown: it has no shards yet","steps":[]}}` + "\n"
 	)
 	answers := map[int]struct{ contentType, body string }{
-		http.StatusOK:                 {"application/json", `{"ok":true,"reasons":[],"shards":0,"state":"unknown","sentence":"unknown: it has no shards yet"}` + "\n"},
+		http.StatusOK:                 {"application/json", `{"ok":true,"reasons":[],"shards":0,"verdict":{"state":"unknown","sentence":"unknown: it has no shards yet","steps":[]}}` + "\n"},
 		http.StatusServiceUnavailable: {"application/json", ready},
 		http.StatusForbidden:          {plain, "over a loopback address, health checks are served only to requests for localhost and IP addresses\n"},
 		http.StatusNotFound:           {plain, "404 page not found\n"},

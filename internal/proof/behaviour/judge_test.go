@@ -194,9 +194,9 @@ func spoken(t *testing.T, c *weir.Consumer) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	c.HealthHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/livez", nil))
-	var answer struct{ Sentence string }
+	var answer struct{ Verdict health.Verdict }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 		t.Fatal(err)
 	}
-	return answer.Sentence
+	return answer.Verdict.Text(80)
 }
