@@ -298,7 +298,7 @@ func (v Verdict) Outlook() string {
 // be copied.
 func (v Verdict) Text(columns int) string {
 	var b strings.Builder
-	b.WriteString(wrap(v.Sentence+".", "", columns))
+	b.WriteString(wrap(v.Sentence+".", "  ", columns))
 	if because := v.Because(); because != "" {
 		b.WriteString(wrap("Cause: "+because, "  ", columns))
 	}
