@@ -148,7 +148,7 @@ var causeRows = [...]causeRow{
 	CauseCutOff: {
 		"cut_off", "a worker is cut off",
 		"the owner reports that it can read none of its shards",
-		doingIs(CutOff),
+		func(_ *conclusion, s *ShardFacts) bool { return s.CutOff || s.Doing == CutOff },
 		func(c *conclusion, all []*ShardFacts) string {
 			return "The owner of " + all[0].Name + " can read none of its shards" +
 				sinceText(all[0]) + c.lastError(all[0])
@@ -232,7 +232,7 @@ var causeRows = [...]causeRow{
 		"the owner reports that dead letters cannot be stored",
 		doingIs(DeadLettersFailed, StoringDeadLetters),
 		func(c *conclusion, all []*ShardFacts) string {
-			return "The shard " + all[0].Name + " waits until its dead letters are stored" +
+			return all[0].Name + " waits until its dead letters are stored" +
 				sinceText(all[0]) + c.lastError(all[0])
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
@@ -315,7 +315,7 @@ var causeRows = [...]causeRow{
 		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
 			if median := c.hot[s]; median >= 0 && s.Load > 0 && median < s.Load/hotTimes {
-				return fmt.Sprintf("The shard %s handles %s a second, and the median of the "+
+				return fmt.Sprintf("%s handles %s a second, and the median of the "+
 					"other %d shards is %s", s.Name, size(s.Load), len(c.open)-1, size(median))
 			}
 			return fmt.Sprintf("Of %d shards only %s is behind, and its handler was busy %d %% "+

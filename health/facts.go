@@ -40,6 +40,8 @@ type ShardFacts struct {
 	DoingSince time.Time
 	// Attempts is the number of consecutive failures that the owner reports.
 	Attempts int
+	// CutOff reports that the owner says that it can read none of its shards.
+	CutOff bool
 	// Load is the throughput of the shard in bytes per second. It is negative if unknown.
 	Load float64
 	// Recent is the history of the last [RecentMinutes].

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -26,6 +27,7 @@ type situation struct {
 	leader  string
 	state   string
 	say     string   // a part of the sentence of all tools
+	cause   health.Cause
 	never   []string // what no tool may say
 	prepare func(s *stage)
 }
@@ -109,12 +111,12 @@ func (s *stage) complains(r *lease.Report) {
 }
 
 // statement contains the parts of a tool's output that are compared.
-type statement struct{ open, held, living, leader, state, sentence string }
+type statement struct{ open, held, living, leader, state, sentence, verdict string }
 
 const notSaid = "?"
 
 // times matches the parts of a sentence that depend on the moment at which a tool read the store.
-var times = regexp.MustCompile(`(, behind)?( since \d\d:\d\d:\d\d UTC| for at least \d+ (s|min)|, since unknown)|\d+ (s|min|h) behind, `)
+var times = regexp.MustCompile(`(, behind)?( since \d\d:\d\d:\d\d UTC| for at least \d+ (s|min)|, since unknown)|\d+ (s|min|h) behind, | in about [^.;]*`)
 
 func said(state, sentence string) (string, string) {
 	words, rest, _ := strings.Cut(sentence, ": ")
@@ -122,6 +124,39 @@ func said(state, sentence string) (string, string) {
 		rest = sentence
 	}
 	return state, times.ReplaceAllString(rest, "")
+}
+
+// words returns the parts of a verdict after its sentence in one line.
+func words(v health.Verdict) string {
+	var all []string
+	if because := v.Because(); because != "" {
+		all = append(all, "Cause:", because)
+	}
+	if outlook := v.Outlook(); outlook != "" {
+		all = append(all, "Outlook:", outlook)
+	}
+	for i, s := range v.Steps {
+		if i == 0 {
+			all = append(all, "Next steps:")
+		}
+		if s.Command != "" {
+			all = append(all, s.Do+": "+s.Command)
+		} else {
+			all = append(all, s.Do+".")
+		}
+	}
+	return times.ReplaceAllString(strings.Join(all, " "), "")
+}
+
+// wordsOn returns the parts of the verdict on a web page after its sentence, in one line.
+func wordsOn(page string) string {
+	_, rest, there := strings.Cut(page, `<section class="verdict" aria-label="Verdict">`)
+	if !there {
+		return ""
+	}
+	section, _, _ := strings.Cut(rest, "</section>")
+	text := regexp.MustCompile(`</?[a-z]+>`).ReplaceAllString(section, "")
+	return times.ReplaceAllString(strings.Join(strings.Fields(unescape.UnescapeString(text)), " "), "")
 }
 
 // TestToolsSayTheSame compares the statements of the page, the exporter, the doctor, group lag and
@@ -185,13 +220,16 @@ func (of *situation) check(t *testing.T, app, page, exporter string, flags ...st
 	statements := ask(t, app, page, exporter, flags...)
 	want := statement{
 		fmt.Sprint(of.open), fmt.Sprint(of.held), fmt.Sprint(of.living), of.leader, of.state,
-		statements["lag"].sentence,
+		statements["lag"].sentence, statements["describe"].verdict,
+	}
+	if !strings.Contains(want.verdict, of.cause.String()) || of.cause == health.NoCause && strings.HasPrefix(want.verdict, "Cause: ") {
+		t.Errorf("the verdict is %q, want the cause %q", want.verdict, of.cause)
 	}
 	for tool, got := range statements {
 		for _, part := range []struct{ what, got, want string }{
 			{"open", got.open, want.open}, {"held", got.held, want.held}, {"living", got.living, want.living},
 			{"leader", got.leader, want.leader}, {"state", got.state, want.state},
-			{"sentence", got.sentence, want.sentence},
+			{"sentence", got.sentence, want.sentence}, {"verdict", got.verdict, want.verdict},
 		} {
 			if part.got != notSaid && part.got != part.want {
 				t.Errorf("%s: %s is %q, want %q", tool, part.what, part.got, part.want)
@@ -232,6 +270,12 @@ func texts(t *testing.T, app, page string, flags ...string) map[string]string {
 	return map[string]string{"page": shown, "describe": described, "doctor": diagnosed}
 }
 
+// conclude adds a verdict to the statement.
+func (s *statement) conclude(v health.Verdict) {
+	s.state, s.sentence = said(v.State.Label(), v.Sentence)
+	s.verdict = words(v)
+}
+
 // ask returns the statement of each tool.
 func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]statement {
 	t.Helper()
@@ -243,7 +287,7 @@ func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]s
 		return out
 	}
 	type result struct {
-		State, Sentence               string
+		Verdict                       health.Verdict
 		Leases, Shards, Held, Workers int
 		Leader                        string
 	}
@@ -251,6 +295,7 @@ func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]s
 	d := clitest.Decode[struct {
 		Leader          *struct{ Worker string }
 		Workers, Leases []struct{ State string }
+		Verdict         health.Verdict
 	}](t, run("group", "describe"))
 	open, held, living := 0, 0, 0
 	for _, l := range d.Leases {
@@ -270,25 +315,27 @@ func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]s
 	if d.Leader != nil {
 		leader = d.Leader.Worker
 	}
-	all["describe"] = statement{fmt.Sprint(open), fmt.Sprint(held), fmt.Sprint(living), leader, notSaid, notSaid}
+	described := statement{open: fmt.Sprint(open), held: fmt.Sprint(held), living: fmt.Sprint(living), leader: leader}
+	described.conclude(d.Verdict)
+	all["describe"] = described
 
 	l := clitest.Decode[struct {
 		State, Sentence string
 		Shards          []any
 	}](t, run("group", "lag"))
-	of := statement{open: fmt.Sprint(len(l.Shards)), held: notSaid, living: notSaid, leader: notSaid}
+	of := statement{open: fmt.Sprint(len(l.Shards)), held: notSaid, living: notSaid, leader: notSaid, verdict: notSaid}
 	of.state, of.sentence = said(l.State, l.Sentence)
 	all["lag"] = of
 
 	r := clitest.Decode[result](t, run("doctor"))
 	of = statement{open: fmt.Sprint(r.Leases), held: notSaid, living: fmt.Sprint(r.Workers), leader: r.Leader}
-	of.state, of.sentence = said(r.State, r.Sentence)
+	of.conclude(r.Verdict)
 	all["doctor"] = of
 
 	_, text := clitest.Get(t, exporter+"lag.json?app="+app)
 	r = clitest.Decode[result](t, text)
 	of = statement{open: fmt.Sprint(r.Shards), held: fmt.Sprint(r.Held), living: fmt.Sprint(r.Workers), leader: notSaid}
-	of.state, of.sentence = said(r.State, r.Sentence)
+	of.conclude(r.Verdict)
 	all["exporter"] = of
 
 	_, list := clitest.Get(t, page)
@@ -303,6 +350,7 @@ func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]s
 	if leads := regexp.MustCompile(`<th scope="row">([^<]*) <span class="tag">leads</span>`).FindStringSubmatch(shown); leads != nil {
 		of.leader = leads[1]
 	}
+	of.verdict = wordsOn(shown)
 	all["page"] = of
 	return all
 }

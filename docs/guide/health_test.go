@@ -27,3 +27,15 @@ func TestThePageHasTheTableOfReasons(t *testing.T) {
 		t.Errorf("health.md must have this table:\n%s", table)
 	}
 }
+
+// The page lists the causes exactly as package health has them.
+func TestThePageHasTheTableOfCauses(t *testing.T) {
+	var want strings.Builder
+	want.WriteString("| Cause | Label | Named if |\n| --- | --- | --- |\n")
+	for _, c := range health.Causes() {
+		fmt.Fprintf(&want, "| %s | `%s` | %s |\n", c, c.Label(), c.When())
+	}
+	if !strings.Contains(read(t, "health.md"), "\n"+want.String()+"\n") {
+		t.Errorf("health.md must have this table:\n%s", want.String())
+	}
+}

@@ -30,9 +30,14 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 			loads[l.Key] = l.Load.Bytes()
 		}
 	}
+	cutOff := map[string]bool{} // by session
+	for i := range view.Workers {
+		cutOff[view.Workers[i].Session] = view.Workers[i].CutOff()
+	}
 	for i, of := range rated {
 		key := lease.Key{Stream: of.Stream, Shard: of.Name}
 		s := health.ShardFacts{Named: of, Load: -1, Recent: w.recent.of(key, now)}
+		s.CutOff = cutOff[w.group.Holder(key)]
 		if load, known := loads[key]; known {
 			s.Load = load
 		}
