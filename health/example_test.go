@@ -38,3 +38,42 @@ func ExampleStates() {
 	// ok
 	// idle
 }
+
+// The verdict names the cause of a lag, and what to do about it.
+func ExampleConclude() {
+	rated := health.Shard{ // usually the result of Evaluate
+		State: health.FallingBehind, Reason: health.LagGrows, Detail: "by 1 min in 3 min",
+		ReadLag: health.Unknown, HandledLag: 5 * time.Minute, SavedLag: health.Unknown,
+		Left: 23 * time.Hour, Caught: health.Unknown,
+	}
+	verdict := health.Conclude(health.Facts{
+		App: "billing", Now: time.Now(), Workers: 1,
+		Shards: []health.ShardFacts{{
+			Named:  health.Named{Stream: "orders", Name: "shardId-000000000000", Shard: rated},
+			Load:   -1,
+			Recent: health.Recent{Minutes: 5, Busy: 97},
+		}},
+	})
+	fmt.Println(verdict.Cause.Label())
+	fmt.Print(verdict.Text(80))
+	// Output:
+	// handler_busy
+	// falling behind: shardId-000000000000 of orders, 5 min behind, its lag grew by 1
+	//   min in 3 min, since unknown.
+	// Cause: the handler is busy. The handler was busy 97 % of the last 5 min.
+	// Outlook: Unhandled records leave the stream in about 23 h 0 min.
+	// Next steps:
+	//   1. Handle the partition keys of each shard in parallel with
+	//      Options.Concurrency.Keys (weir consume --parallel=16).
+	//   2. Make the handler faster.
+}
+
+// A program lists all causes, for example to count them.
+func ExampleCauses() {
+	for _, c := range health.Causes()[:2] {
+		fmt.Println(c.Label(), "-", c)
+	}
+	// Output:
+	// store_silent - the store does not answer
+	// no_worker - no worker is alive
+}

@@ -26,7 +26,7 @@ type situation struct {
 	living  int
 	leader  string
 	state   string
-	say     string   // a part of the sentence of all tools
+	say     string // a part of the sentence of all tools
 	cause   health.Cause
 	never   []string // what no tool may say
 	prepare func(s *stage)

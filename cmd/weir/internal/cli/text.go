@@ -86,8 +86,8 @@ func List(names []string) string {
 // verdictColumns is the width of verdicts, which fit any terminal and can be pasted anywhere.
 const verdictColumns = 80
 
-// WriteVerdict writes a verdict for users to a buffer. Its texts contain names from a store, so WriteVerdict
-// applies Visible to each line.
+// WriteVerdict writes a verdict for users to a buffer. It applies Visible to each line, because the
+// names in a verdict come from a store.
 func WriteVerdict(b io.StringWriter, v health.Verdict) {
 	for line := range strings.Lines(v.Text(verdictColumns)) {
 		_, _ = b.WriteString(Visible(strings.TrimSuffix(line, "\n")) + "\n") // b is in memory
