@@ -168,7 +168,8 @@ func (c *Consumer) verdict() health.Verdict {
 		key := lease.Key{Stream: of.Stream, Shard: of.Name}
 		s := health.ShardFacts{Named: of, Load: -1, Recent: c.runs.Recent(key)}
 		is := status[key]
-		if lasts := is.Reason.Trouble() && now.Sub(is.Since) >= longTrouble; lasts || is.Attempt > 0 {
+		lasts := is.Reason.Trouble() && now.Sub(is.Since) >= longTrouble
+		if lasts || is.Attempt > 0 {
 			s.Doing, s.DoingSince, s.Attempts = is.Reason, is.Since, is.Attempt
 		}
 		f.Shards = append(f.Shards, s)

@@ -73,7 +73,8 @@ func (p Past) of(key lease.Key, now time.Time) (r health.Recent) {
 		}
 		// The last report about a term covers a part of a minute, and has no lag.
 		if of.Marks&(history.Ended|history.Lost) == 0 {
-			r = r.Add(of.Busy, of.Throttled, of.Marks&history.Failing != 0, of.Marks&history.Unread != 0)
+			failing, unread := of.Marks&history.Failing != 0, of.Marks&history.Unread != 0
+			r = r.Add(of.Busy, of.Throttled, failing, unread)
 		}
 	}
 	return r

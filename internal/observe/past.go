@@ -42,7 +42,9 @@ func PastOf(chunks []lease.HistoryChunk) Past {
 			continue
 		}
 		for _, s := range samples {
-			p[s.Key] = append(p[s.Key], Report{s.Minute, c.Session, worker, s.Lag, s.Marks, s.Busy, s.Throttled})
+			p[s.Key] = append(p[s.Key], Report{
+				s.Minute, c.Session, worker, s.Lag, s.Marks, s.Busy, s.Throttled,
+			})
 		}
 	}
 	for _, all := range p {

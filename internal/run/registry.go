@@ -48,7 +48,8 @@ func (g *Registry) Recent(key lease.Key) (r health.Recent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for of := range g.runs {
-		if one := of.standing.recently(key); one.Minutes > 0 && (r.Minutes == 0 || one.Busy > r.Busy) {
+		one := of.standing.recently(key)
+		if one.Minutes > 0 && (r.Minutes == 0 || one.Busy > r.Busy) {
 			r = one
 		}
 	}

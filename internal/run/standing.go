@@ -29,7 +29,8 @@ type standing struct {
 	isolation supervise.Isolation
 	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
 	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
-	recent    []map[lease.Key]history.Sample // of the last minutes, the oldest first; without idle shards
+	// recent contains the samples of the last minutes, the oldest first, without idle shards.
+	recent []map[lease.Key]history.Sample
 }
 
 func newStanding() standing {
@@ -60,7 +61,8 @@ func (s *standing) recently(key lease.Key) (r health.Recent) {
 	defer s.mu.Unlock()
 	for _, minute := range s.recent {
 		of := minute[key]
-		r = r.Add(of.Busy, of.Throttled, of.Marks&history.Failing != 0, of.Marks&history.Unread != 0)
+		failing, unread := of.Marks&history.Failing != 0, of.Marks&history.Unread != 0
+		r = r.Add(of.Busy, of.Throttled, failing, unread)
 	}
 	return r
 }

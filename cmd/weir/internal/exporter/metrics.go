@@ -115,7 +115,8 @@ type lagAnswer struct {
 
 func (a *standing) answer() lagAnswer {
 	l := lagAnswer{
-		App: a.name, Verdict: health.Conclude(a.facts), Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held,
+		App: a.name, Verdict: health.Conclude(a.facts),
+		Workers: a.group.Living, Shards: a.group.Open, Held: a.group.Held,
 	}
 	if a.known {
 		l.Seen = a.looked.UTC().Format(time.RFC3339)
