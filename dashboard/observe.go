@@ -54,7 +54,7 @@ type sighting struct {
 	failed time.Time // time of the first of the reads that failed since
 	past   past      // history of the shards
 	beats  map[string]beat
-	// the state of the application and its shards, the worst first
+	// judged contains the states of the shards, the worst first.
 	judged  []health.Named
 	facts   health.Facts // for the verdict
 	group   observe.Group

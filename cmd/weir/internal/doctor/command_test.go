@@ -112,7 +112,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; nobody leads.\nunread: shardId-000000000000 of s, no worker lives, since unknown; of the others\n  1 unread.\nCause: no worker is alive (2 of 2 affected shards).") ||
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nunread: shardId-000000000000 of s, no worker lives, since unknown; of the others\n  1 unread.\nCause: no worker is alive (2 of 2 affected shards).") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
