@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -15,23 +16,28 @@ const (
 )
 
 // heat is the history of the boxes of a picture. If the colours show a metric, heat has a path for
-// each level of the metric. It also has a path for each kind of happening.
+// each level of the metric, and otherwise a path for each state. It also has a path for each kind
+// of happening.
 type heat struct {
 	Levels                  [levels]string
+	States                  []painted
+	Hatch, Dots             string // where the state is stalled, and where no worker reads
 	Handed, Taken, Stalled  string
+	Regained                string
 	Knows                   bool    // part of the history is known
 	from, to                float64 // seconds
 	width                   float64
 	countHanded, countTaken int
 	countStalled            int
+	countRegained           int
 }
 
-// drawHeat draws the history of the shards over the given boxes. keys contains the shards. by
-// selects the metric that colours show; nil selects the state.
-func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time) heat {
+// drawHeat draws the history of the shards over the given boxes. by selects the metric that colours
+// show; nil selects the state.
+func drawHeat(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time) heat {
 	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
 	for {
-		h, runs := heatOfBins(boxes, keys, p, by, from, to, bins)
+		h, runs := heatOfBins(boxes, shards, p, by, from, to, bins)
 		if runs <= mostRuns || bins <= 10 {
 			return h
 		}
@@ -39,10 +45,11 @@ func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.T
 	}
 }
 
-func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
+func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
 	h = heat{from: float64(from.Unix()), to: float64(to.Unix()), width: width}
-	var paths [levels]strings.Builder
-	var handed, taken, stalls strings.Builder
+	var paths [max(levels, int(health.RetentionNear)+1)]strings.Builder
+	var handed, taken, stalls, regained strings.Builder
+	var states stateReader
 	for i := range boxes {
 		b := &boxes[i]
 		row := make([]int, bins)
@@ -50,12 +57,14 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 			row[bin] = unknown
 		}
 		for _, of := range b.of {
-			all := p.shards[keys[of]]
-			for _, at := range all {
+			all := p.shards[shards[of].Key]
+			for i, at := range all {
 				if bin := h.binOf(at.minute, bins); bin >= 0 {
 					h.Knows = true
 					if by != nil {
 						row[bin] = max(row[bin], by.then(at))
+					} else {
+						row[bin] = max(row[bin], int(states.then(all, i)))
 					}
 				}
 			}
@@ -71,12 +80,17 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 				switch e.what {
 				case takenOver:
 					path, count = &taken, &h.countTaken
+				case regainedAfterLoss:
+					path, count = &regained, &h.countRegained
 				case stalled:
 					path, count = &stalls, &h.countStalled
 				}
 				*count++
 				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
 			}
+		}
+		if by == nil {
+			h.fillPresent(row, &shards[b.of[0]], shards[b.of[0]].Since)
 		}
 		for at := 0; at < bins; {
 			end := at + 1
@@ -93,10 +107,16 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 			at = end
 		}
 	}
+	drawn := make([]string, len(paths))
 	for i := range paths {
-		h.Levels[i] = paths[i].String()
+		drawn[i] = paths[i].String()
 	}
-	h.Handed, h.Taken, h.Stalled = handed.String(), taken.String(), stalls.String()
+	if by != nil {
+		copy(h.Levels[:], drawn)
+	} else if h.Knows {
+		h.paintStates(drawn)
+	}
+	h.Handed, h.Taken, h.Stalled, h.Regained = handed.String(), taken.String(), stalls.String(), regained.String()
 	return h, runs
 }
 
@@ -125,6 +145,7 @@ func (h *heat) Told() string {
 		one, many string
 	}{
 		{h.countTaken, "take-over from a worker that died (thick)", "take-overs from workers that died (thick)"},
+		{h.countRegained, "return after the owner lost its leases, for example in an outage of the store (dotted)", "returns after owners lost their leases, for example in an outage of the store (dotted)"},
 		{h.countHanded, "hand-over (thin)", "hand-overs (thin)"},
 		{h.countStalled, "stall (dashed)", "stalls (dashed)"},
 	} {
@@ -138,8 +159,8 @@ func (h *heat) Told() string {
 	return "Marked in pink: " + strings.Join(parts, ", ") + "."
 }
 
-// showPast adds the history of the given shards to the picture. If the colours show a reported
-// metric, minutes without a report are shown as unknown.
+// showPast adds the history of the given shards to the picture. Minutes without a report are
+// shown as unknown.
 func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
 		p.PastMissing = "There is no history of the shards yet. Workers write it once a minute, except workers of an older version or with --no-history."
@@ -147,21 +168,20 @@ func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.Picture == nil || len(p.Picture.boxes) == 0 {
 		return
 	}
-	keys := make([]lease.Key, len(shards))
-	for i := range shards {
-		keys[i] = shards[i].Key
-	}
 	by := metricOf(v.by)
-	h := drawHeat(p.Picture.boxes, keys, known, by, p.Picture.from, p.Picture.to)
+	h := drawHeat(p.Picture.boxes, shards, known, by, p.Picture.from, p.Picture.to)
 	p.Picture.Heat = &h
-	if by == nil || !h.Knows {
+	if !h.Knows {
 		return
 	}
+	if by == nil {
+		p.Picture.Hatch, p.Picture.Dots = h.Hatch, h.Dots
+	}
 	for i := range p.Picture.Boxes {
-		if by.reported != nil {
+		if by != nil && by.reported != nil {
 			var of []lease.Key
 			for _, at := range p.Picture.boxes[i].of {
-				of = append(of, keys[at])
+				of = append(of, shards[at].Key)
 			}
 			p.Picture.Boxes[i].Title += "; " + by.told + " " + by.most(known, of, p.Picture.from, p.Picture.to)
 		}

@@ -175,7 +175,8 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 // tell returns the log of events, extended by the events between this read and the next one.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
-		return eventLog{since: next.at}
+		log := eventLog{since: next.at, history: next.past.oldest()}
+		return log.with(next.past.events(next.at))
 	}
 	happened := changes(s, next)
 	if s.err != nil {
