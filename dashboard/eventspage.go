@@ -71,7 +71,7 @@ func (f eventFilter) link(app string, page int) string {
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app := q.Get("app")
-	s, ok := h.find(w, r, app)
+	s, w, ok := h.find(w, r, headOf("Events of "+app, app, appPoll))
 	if !ok {
 		return
 	}
@@ -102,7 +102,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		p.Pages = append(p.Pages, choice{"older", f.link(app, page+1), false})
 	}
 	p.Rows = rows[(page-1)*pageEvents : min(page*pageEvents, len(rows))]
-	h.render(w, r, p.Down.status(), "events", p)
+	h.renderOnce(w, r, s.status(), "events", s.views, func() any { return p })
 }
 
 // offer fills in the choices of the filters. They include the values that are currently selected.

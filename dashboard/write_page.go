@@ -47,7 +47,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	app := q.Get("app")
-	s, ok := h.find(w, r, app)
+	s, w, ok := h.find(w, r, stillHead("Change "+app, app))
 	if !ok {
 		return
 	}
