@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -170,6 +169,9 @@ type appPage struct {
 	Count       string
 	Pages       []choice
 	PastMissing string
+	Pick        rowPick
+	View        view
+	AllRows     string // a link to the table without folded rows, "" if it is shown
 	Rows        []shardRow
 	Most        string // what the column of additional data shows, or ""
 	Keys, All   string // the range of hash keys that is shown, and a link to all keys; both are "" if all keys are shown
@@ -177,12 +179,6 @@ type appPage struct {
 	MoreWorkers int
 	EventsLink  string
 	Lately      []eventRow
-}
-
-type shardRow struct {
-	It         shardInfo
-	Link, Name string
-	Most       string
 }
 
 type workerRow struct {
@@ -241,7 +237,7 @@ func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sigh
 	}
 	shards = v.within(shards)
 	p.draw(v, shards, s)
-	p.list(v, shards, q.Get("page"), s.past)
+	p.list(v, shards, pickOf(q), s.past)
 	p.showPast(v, shards, s.past)
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Heartbeat}
@@ -365,34 +361,6 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	}
 	if unranged > 0 {
 		p.Missing += fmt.Sprintf("%d %s not drawn, because the hash keys are unknown.", unranged, plural(unranged, "shard is", "shards are"))
-	}
-}
-
-// list fills in one page of the table of shards.
-func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
-	page, last := pageOf(wanted, len(shards), pageRows)
-	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
-	p.Count = fmt.Sprintf("%d %s, the worst first", len(shards), plural(len(shards), "shard", "shards"))
-	if last > 1 {
-		p.Count += fmt.Sprintf("; page %d of %d", page, last)
-		if page > 1 {
-			p.Pages = append(p.Pages, choice{"before", to(page - 1), false})
-		}
-		if page < last {
-			p.Pages = append(p.Pages, choice{"next", to(page + 1), false})
-		}
-	}
-	by := metricOf(v.by)
-	told := by != nil && by.reported != nil && len(known.shards) > 0
-	if told {
-		p.Most = strings.ToUpper(by.told[:1]) + by.told[1:]
-	}
-	for _, of := range shards[(page-1)*pageRows : min(page*pageRows, len(shards))] {
-		row := shardRow{of, link("shard", "app", p.App, "stream", of.Stream, "shard", of.Shard), shortID(of.Shard), ""}
-		if told {
-			row.Most = by.most(known, []lease.Key{of.Key}, p.Picture.from, p.Picture.to)
-		}
-		p.Rows = append(p.Rows, row)
 	}
 }
 
