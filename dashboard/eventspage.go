@@ -82,6 +82,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	f := eventFilter{q.Get("kind"), q.Get("stream"), q.Get("shard"), q.Get("worker")}
 	p := eventsPage{pageHead: headOf("Events of "+app, app, appPoll), Since: s.told.since, History: s.told.history, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
 	p.age(s)
+	p.Tabs = h.tabs(app, s, "Events")
 	p.AllLink = eventFilter{}.link(app, 1)
 	p.offer(f, s)
 	var rows []eventRow

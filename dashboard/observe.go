@@ -41,6 +41,9 @@ type watched struct {
 	turn chan struct{} // held during a read; guards the following fields
 	used time.Time     // time of the last request; observer.mu guards it
 	took time.Duration // of the last read
+	// letters is the number of dead letters that the page of dead letters found, "" if it was not
+	// opened yet. observer.mu guards it.
+	letters string
 
 	seen    sighting
 	watch   observe.Watch

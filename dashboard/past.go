@@ -32,6 +32,7 @@ type past struct {
 	chunks  map[chunkKey]chunk
 	shards  map[lease.Key][]moment // sorted by time
 	workers map[string]string      // worker names by session
+	deaths  map[string]death       // by session
 	odd     int                    // number of unreadable chunks
 }
 
@@ -168,6 +169,7 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	for _, all := range next.shards {
 		slices.SortStableFunc(all, inOrder)
 	}
+	next.addDeaths()
 	if next.odd > 0 {
 		next.missing = fmt.Sprintf("%d %s of the history cannot be read, for example because a later version of weir wrote them.", next.odd, plural(next.odd, "part", "parts"))
 	}

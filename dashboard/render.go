@@ -79,6 +79,7 @@ type pageHead struct {
 	Poll                       int64  // milliseconds between two updates
 	Old                        string // why the data is old, or ""
 	Down                       down
+	Tabs                       []tab
 	Loading                    bool // the data is not read yet
 }
 

@@ -177,6 +177,8 @@ type appPage struct {
 	Keys, All   string // the range of hash keys that is shown, and a link to all keys; both are "" if all keys are shown
 	Workers     []workerRow
 	MoreWorkers int
+	Died        []death
+	MoreDied    int
 	EventsLink  string
 	Lately      []eventRow
 }
@@ -248,6 +250,9 @@ func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sigh
 		}
 		p.Workers = append(p.Workers, row)
 	}
+	p.Tabs, p.Died = h.tabs(app, s, "Shards"), s.died()
+	p.MoreDied = max(0, len(p.Died)-pageWorkers)
+	p.Died = p.Died[:len(p.Died)-p.MoreDied]
 	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
