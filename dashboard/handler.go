@@ -59,10 +59,16 @@ type Options struct {
 	// if SaveProgress or Kinesis is not set.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
 	// Letters contains the dead letters. The page shows the unhandled dead letters of an
-	// application: record, time, reason and error, but not the key or the payload. The page stops
-	// reading the dead letters after 10 s. Without Letters the page shows no dead letters.
-	// Optional.
+	// application: record, time, reason and error, but never the key. The page stops reading the
+	// dead letters after 10 s. Without Letters the page shows no dead letters. Optional.
 	Letters deadletter.Box
+	// LettersPlace says to users where the dead letters are stored, for example "file:dead.ndjson".
+	// It must not contain a password. The default is "": the page does not say it.
+	LettersPlace string
+	// ShowPayloads makes the page of dead letters show the payloads, decoded, at most 4 KiB of each.
+	// Payloads can contain personal data, and every user of the page can read them. The default is
+	// false.
+	ShowPayloads bool
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
 	// calls it when an authorized user asks for a retry. The page retries one dead letter at a
 	// time. All dead letters of a request share the 50 s of a write, and the context ends after

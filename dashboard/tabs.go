@@ -42,6 +42,9 @@ func (h *handler) tabs(app string, s sighting, now string) []tab {
 		all = append(all, tab{"Dead letters", to, count, false})
 	}
 	for i := range all {
+		if s.at.IsZero() && all[i].Name != "Dead letters" {
+			all[i].Count = "" // the application was not read yet
+		}
 		all[i].Now = all[i].Name == now
 	}
 	return all
