@@ -100,6 +100,21 @@
 	view.addEventListener("focusout", () => { told.textContent = ""; });
 	view.addEventListener("mouseout", () => { told.textContent = ""; });
 
+	// A time gets its local time as a title when it is pointed at or focused.
+	const local = (e) => {
+		const at = e.target.closest && e.target.closest("time[datetime], [data-at]");
+		if (!at || at.dataset.local) return;
+		const text = `${new Date(at.getAttribute("datetime") || at.dataset.at).toLocaleString([], { timeZoneName: "short" })}`;
+		at.dataset.local = text;
+		if (at instanceof SVGElement) {
+			at.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "title")).textContent = text;
+		} else {
+			at.title = text;
+		}
+	};
+	view.addEventListener("mouseover", local);
+	view.addEventListener("focusin", local);
+
 	rove();
 	if (view.dataset.poll === "0") return; // a page with a form is never replaced
 	tell();
