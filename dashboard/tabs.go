@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/lease"
@@ -90,6 +91,7 @@ func (s sighting) died() []death {
 			if d.At.IsZero() && !w.Ended {
 				d.At = s.beats[w.Session].first
 			}
+			d.addEvents(s.told.events)
 			all[w.Session] = d
 		}
 	}
@@ -104,6 +106,20 @@ func (s sighting) died() []death {
 		return compareNames(a, b)
 	})
 	return sorted
+}
+
+// addEvents adds what the events show, for a worker that the history does not show as dead.
+func (d *death) addEvents(events []event) {
+	seen := d.Shards > 0
+	for _, e := range events {
+		switch {
+		case len(e.workers) == 0 || e.workers[0] != d.Name || e.over:
+		case e.kind == deathEvent && d.At.IsZero():
+			d.At = e.at
+		case e.kind == handoverEvent && !seen && strings.Contains(e.text, "which died"):
+			d.Shards += len(e.shards)
+		}
+	}
 }
 
 func compareNames(a, b death) int {
