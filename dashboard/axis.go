@@ -37,9 +37,9 @@ func axis(from, to time.Time) (all []tick) {
 		x := float64(at.Sub(from)) / float64(span)
 		t := tick{X: place(100*x) + "%", Anchor: "middle", Text: at.Format(form), At: at, Minor: at.UnixNano()/int64(step)%2 == 1}
 		switch { // the text stays inside of the picture
-		case x < 0.04:
+		case x < 0.015:
 			t.Anchor = "start"
-		case x > 0.96:
+		case x > 0.985:
 			t.Anchor = "end"
 		}
 		all = append(all, t)

@@ -47,24 +47,21 @@ func drawHeat(boxes []box, shards []shardInfo, p past, by *metric, from, to time
 
 func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
 	h = heat{from: float64(from.Unix()), to: float64(to.Unix()), width: width}
-	var paths [max(levels, int(health.RetentionNear)+1)]strings.Builder
+	var paths [levels]strings.Builder
+	var painted [int(health.RetentionNear) + 1]strings.Builder // by state
 	var handed, taken, stalls, regained strings.Builder
 	var states stateReader
 	for i := range boxes {
 		b := &boxes[i]
-		row := make([]int, bins)
-		for bin := range row {
-			row[bin] = unknown
-		}
+		row, stateRow := unknownRow(bins), unknownRow(bins)
 		for _, of := range b.of {
 			all := p.shards[shards[of].Key]
 			for i, at := range all {
 				if bin := h.binOf(at.minute, bins); bin >= 0 {
 					h.Knows = true
+					stateRow[bin] = max(stateRow[bin], int(states.then(all, i)))
 					if by != nil {
 						row[bin] = max(row[bin], by.then(at))
-					} else {
-						row[bin] = max(row[bin], int(states.then(all, i)))
 					}
 				}
 			}
@@ -89,35 +86,49 @@ func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to ti
 				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
 			}
 		}
+		h.fillPresent(stateRow, &shards[b.of[0]], shards[b.of[0]].Since)
+		runs += h.paint(b, row, paths[:])
+		stateRuns := h.paint(b, stateRow, painted[:])
 		if by == nil {
-			h.fillPresent(row, &shards[b.of[0]], shards[b.of[0]].Since)
-		}
-		for at := 0; at < bins; {
-			end := at + 1
-			for end < bins && row[end] == row[at] {
-				end++
-			}
-			if row[at] != unknown {
-				left, right := max(b.x, h.width*float64(at)/float64(bins)), min(b.x+b.w, h.width*float64(end)/float64(bins))
-				if right > left {
-					fmt.Fprintf(&paths[row[at]], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
-					runs++
-				}
-			}
-			at = end
+			runs += stateRuns
 		}
 	}
-	drawn := make([]string, len(paths))
 	for i := range paths {
-		drawn[i] = paths[i].String()
+		h.Levels[i] = paths[i].String()
 	}
-	if by != nil {
-		copy(h.Levels[:], drawn)
-	} else if h.Knows {
-		h.paintStates(drawn)
+	if h.Knows {
+		h.paintStates(painted[:], by == nil)
 	}
 	h.Handed, h.Taken, h.Stalled, h.Regained = handed.String(), taken.String(), stalls.String(), regained.String()
 	return h, runs
+}
+
+func unknownRow(bins int) []int {
+	row := make([]int, bins)
+	for bin := range row {
+		row[bin] = unknown
+	}
+	return row
+}
+
+// paint adds a rectangle to the path of each level in a row of a box, and returns their number.
+func (h *heat) paint(b *box, row []int, paths []strings.Builder) (runs int) {
+	bins := float64(len(row))
+	for at := 0; at < len(row); {
+		end := at + 1
+		for end < len(row) && row[end] == row[at] {
+			end++
+		}
+		if row[at] != unknown {
+			left, right := max(b.x, h.width*float64(at)/bins), min(b.x+b.w, h.width*float64(end)/bins)
+			if right > left {
+				fmt.Fprintf(&paths[row[at]], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
+				runs++
+			}
+		}
+		at = end
+	}
+	return runs
 }
 
 // x returns the x coordinate of a time, which is given in seconds since the epoch.
@@ -174,9 +185,7 @@ func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if !h.Knows {
 		return
 	}
-	if by == nil {
-		p.Picture.Hatch, p.Picture.Dots = h.Hatch, h.Dots
-	}
+	p.Picture.Hatch, p.Picture.Dots = h.Hatch, h.Dots
 	for i := range p.Picture.Boxes {
 		if by != nil && by.reported != nil {
 			var of []lease.Key

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -58,13 +59,17 @@ func (h *heat) fillPresent(row []int, of *shardInfo, since time.Time) {
 // painted is the time in which rectangles have a state, as an SVG path with the state's class.
 type painted struct{ Class, Path string }
 
-// paintStates sets the paths of the states. paths has the path of each state.
-func (h *heat) paintStates(paths []string) {
-	for s, path := range paths {
+// paintStates sets the paths of the states if colours show them, and where the picture is hatched or
+// dotted. paths has the path of each state.
+func (h *heat) paintStates(paths []strings.Builder, colours bool) {
+	for s := range paths {
+		path := paths[s].String()
 		if path == "" {
 			continue
 		}
-		h.States = append(h.States, painted{health.State(s).Label(), path})
+		if colours {
+			h.States = append(h.States, painted{health.State(s).Label(), path})
+		}
 		switch health.State(s) {
 		case health.Stalled:
 			h.Hatch += path
