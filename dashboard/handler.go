@@ -65,9 +65,9 @@ type Options struct {
 	// LettersPlace says to users where the dead letters are stored, for example "file:dead.ndjson".
 	// It must not contain a password. The default is "": the page does not say it.
 	LettersPlace string
-	// ShowPayloads makes the page of dead letters show the payloads, decoded, at most 4 KiB of each.
-	// Payloads can contain personal data, and every user of the page can read them. The default is
-	// false.
+	// ShowPayloads makes the page of dead letters show the payloads, decoded, and at most 4 KiB of
+	// each. Payloads can contain personal data, and every user of the page can read them. The
+	// default is false.
 	ShowPayloads bool
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
 	// calls it when an authorized user asks for a retry. The page retries one dead letter at a

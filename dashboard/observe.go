@@ -195,8 +195,8 @@ func (o *observer) atHand(app string, fresh time.Duration) bool {
 	return w.fresh(time.Now(), fresh) || !w.seen.at.IsZero() && w.took < slowLook
 }
 
-// last returns the last read of an application without a new one. It returns the zero value if there
-// was no read yet, or if a read is in progress.
+// last returns the last read of an application without a new one. It returns the zero value if
+// there was no read yet, or if a read is in progress.
 func (o *observer) last(app string) sighting {
 	w := o.watch(app)
 	select {

@@ -154,8 +154,8 @@ func TestBrightnessIsAsWideAsItLasted(t *testing.T) {
 	if h := drawHeat(picture.boxes, []shardInfo{{Lease: lease.Lease{Key: key}}}, p, metricOf(""), to.Add(-100*time.Minute), to); h.Levels != [levels]string{} {
 		t.Errorf("%q where colours are states", h.Levels)
 	}
-	// The state of each minute comes from its report. An hour of lag appears at once, so it does not
-	// grow. The present state begins after the last report.
+	// The state of each minute comes from its report. An hour of lag appears at once, so it does
+	// not grow. The present state begins after the last report.
 	now := []shardInfo{{Lease: lease.Lease{Key: key}, standing: standing{State: health.Stalled}}}
 	h = drawHeat(picture.boxes, now, past{shards: map[lease.Key][]moment{key: p.shards[key][:35]}}, nil, to.Add(-100*time.Minute), to)
 	states := []painted{{"ok", "M600 0h100v120h-100zM800 0h150v120h-150z"}, {"behind", "M700 0h100v120h-100z"}, {"stalled", "M950 0h50v120h-50z"}}

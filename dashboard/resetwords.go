@@ -53,8 +53,8 @@ func (p past) readAgain(s change.Step, now time.Time) (bytes float64, whole bool
 	return bytes, known && len(all) > 0 && all[0].minute <= minuteOf(to)+1
 }
 
-// amountInWords describes the amount of data that a reset makes workers read again. It returns "" if
-// the history shows no amount.
+// amountInWords describes the amount of data that a reset makes workers read again. It returns ""
+// if the history shows no amount.
 func (p past) amountInWords(steps []change.Step, now time.Time) string {
 	sum, all := 0.0, true
 	for _, s := range steps {

@@ -348,8 +348,8 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 		by.by = m.label
 		p.Metrics = append(p.Metrics, choice{m.words, by.link(), m.label == v.by})
 	}
-	// A picture moves in steps of a thousandth of its width. Between two steps it does not change, so
-	// the answer to a browser that has it is 304.
+	// A picture moves in steps of a thousandth of its width. Between two steps it does not change,
+	// so the answer to a browser that has it is 304.
 	to := p.Now.Truncate(span / 1000)
 	p.Picture = drawShards(v, shards, to.Add(-span), to, s.streams[p.Stream].retention)
 	unplaced, unranged := 0, 0

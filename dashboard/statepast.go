@@ -59,8 +59,8 @@ func (h *heat) fillPresent(row []int, of *shardInfo, since time.Time) {
 // painted is the time in which rectangles have a state, as an SVG path with the state's class.
 type painted struct{ Class, Path string }
 
-// paintStates sets the paths of the states if colours show them, and where the picture is hatched or
-// dotted. paths has the path of each state.
+// paintStates sets the paths of the states if colours show them, and where the picture is hatched
+// or dotted. paths has the path of each state.
 func (h *heat) paintStates(paths []strings.Builder, colours bool) {
 	for s := range paths {
 		path := paths[s].String()
