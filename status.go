@@ -40,10 +40,11 @@ type ShardStatus struct {
 	// The lags measure how far the shard is behind the tip of the stream now. They are negative if
 	// unknown, as before the first answer. ReadLag is the lag in the last answer, plus the time
 	// since then. If reads fail before the first answer, it is the time for which they have failed,
-	// a lower bound. HandledLag is the age of the oldest record that was read and is not handled,
-	// and SavedLag the age of the oldest record whose progress is not saved. Both are too large by
-	// at most the time between the first and the last record of one read. ReadLag is the smallest
-	// of the three, and SavedLag the largest.
+	// a lower bound. While the first answer arrives, it is the age of its oldest unhandled record.
+	// HandledLag is the age of the oldest record that was read and is not handled, and SavedLag the
+	// age of the oldest record whose progress is not saved. Both are too large by at most the time
+	// between the first and the last record of one read. ReadLag is the smallest of the three, and
+	// SavedLag the largest.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Expired is true if the service refuses the position At because its records have left the
 	// stream, and the shard therefore stays at At; see [FailExpired].

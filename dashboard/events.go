@@ -52,6 +52,7 @@ type event struct {
 	over      bool   // the condition has ended
 	text      string // contains the names of shards only if named is true
 	named     bool
+	past      bool // from the history, accurate to the minute
 	shards    []lease.Key
 	workers   []string
 }
@@ -64,10 +65,12 @@ const (
 	gapTold      = 30 * time.Second // a longer gap between two reads is mentioned
 )
 
-// eventLog contains the events of an application since its first read, newest first. A log does not
+// eventLog contains the events of an application, newest first: those since its first read, and
+// before these the events that the history shows. A log does not
 // change: with returns a new one.
 type eventLog struct {
 	since   time.Time // time of the first read
+	history time.Time // time of the oldest report in the history; zero if there is none
 	events  []event
 	dropped bool // older events were dropped
 }

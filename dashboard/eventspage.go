@@ -19,6 +19,7 @@ const (
 type eventsPage struct {
 	pageHead
 	Since    time.Time
+	History  time.Time // since when the history has events; zero if it has none
 	Dropped  bool
 	Kinds    []option
 	Workers  []option
@@ -38,6 +39,7 @@ type option struct {
 
 type eventRow struct {
 	At             time.Time
+	Minute         bool   // At is accurate to the minute
 	Between, Since string // times; "" if unknown
 	Kind, KindLink string
 	Over           bool
@@ -69,7 +71,7 @@ func (f eventFilter) link(app string, page int) string {
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app := q.Get("app")
-	s, ok := h.find(w, r, app)
+	s, w, ok := h.find(w, r, headOf("Events of "+app, app, appPoll))
 	if !ok {
 		return
 	}
@@ -78,8 +80,9 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := eventFilter{q.Get("kind"), q.Get("stream"), q.Get("shard"), q.Get("worker")}
-	p := eventsPage{pageHead: headOf("Events of "+app, app, appPoll), Since: s.told.since, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
+	p := eventsPage{pageHead: headOf("Events of "+app, app, appPoll), Since: s.told.since, History: s.told.history, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
 	p.age(s)
+	p.Tabs = h.tabs(app, s, "Events")
 	p.AllLink = eventFilter{}.link(app, 1)
 	p.offer(f, s)
 	var rows []eventRow
@@ -100,7 +103,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		p.Pages = append(p.Pages, choice{"older", f.link(app, page+1), false})
 	}
 	p.Rows = rows[(page-1)*pageEvents : min(page*pageEvents, len(rows))]
-	h.render(w, r, p.Down.status(), "events", p)
+	h.renderOnce(w, r, s.status(), "events", s.views, func() any { return p })
 }
 
 // offer fills in the choices of the filters. They include the values that are currently selected.
@@ -145,8 +148,8 @@ func pageOf(wanted string, n, size int) (page, last int) {
 }
 
 func rowOf(app string, f eventFilter, e event) eventRow {
-	row := eventRow{At: e.at, Kind: e.kind.String(), Over: e.over, Text: e.text}
-	if e.at.Sub(e.after) > gapTold {
+	row := eventRow{At: e.at, Minute: e.past, Kind: e.kind.String(), Over: e.over, Text: e.text}
+	if e.at.Sub(e.after) > gapTold && !e.past {
 		row.Between = e.after.UTC().Format("15:04:05")
 		if e.at.Sub(e.after) > 20*time.Hour {
 			row.Between = e.after.UTC().Format("2006-01-02 15:04:05")

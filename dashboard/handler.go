@@ -59,10 +59,16 @@ type Options struct {
 	// if SaveProgress or Kinesis is not set.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
 	// Letters contains the dead letters. The page shows the unhandled dead letters of an
-	// application: record, time, reason and error, but not the key or the payload. The page stops
-	// reading the dead letters after 10 s. Without Letters the page shows no dead letters.
-	// Optional.
+	// application: record, time, reason and error, but never the key. The page stops reading the
+	// dead letters after 10 s. Without Letters the page shows no dead letters. Optional.
 	Letters deadletter.Box
+	// LettersPlace says to users where the dead letters are stored, for example "file:dead.ndjson".
+	// It must not contain a password. The default is "": the page does not say it.
+	LettersPlace string
+	// ShowPayloads makes the page of dead letters show the payloads, decoded, and at most 4 KiB of
+	// each. Payloads can contain personal data, and every user of the page can read them. The
+	// default is false.
+	ShowPayloads bool
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
 	// calls it when an authorized user asks for a retry. The page retries one dead letter at a
 	// time. All dead letters of a request share the 50 s of a write, and the context ends after
@@ -187,23 +193,49 @@ func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request) {
 // render answers with a whole page, or with only its dynamic part if the query has the parameter
 // part.
 func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	var text bytes.Buffer
-	if r.URL.Query().Get("part") == "" {
+	h.renderOnce(w, r, status, name, nil, func() any { return data })
+}
+
+// renderOnce is like render for a view of one read of an application. If views has the same view
+// already, renderOnce sends it again. If the client has the same text, the answer is 304.
+func (h *handler) renderOnce(w http.ResponseWriter, r *http.Request, status int, name string, views *kept, data func() any) {
+	begun, streamed := w.(*shell)
+	switch {
+	case streamed:
+		name = "rest " + name
+	case r.URL.Query().Get("part") == "":
 		name = "page " + name
 	}
-	if err := pages.ExecuteTemplate(&text, name, data); err != nil {
+	text, err := views.view(name+"?"+r.URL.RawQuery, func() ([]byte, error) {
+		var text bytes.Buffer
+		err := pages.ExecuteTemplate(&text, name, data())
+		return text.Bytes(), err
+	})
+	switch {
+	case err != nil && streamed:
+		begun.finish([]byte("The page cannot be rendered."))
+		return
+	case err != nil:
 		http.Error(w, "the page cannot be rendered: "+err.Error(), http.StatusInternalServerError)
 		return
-	}
-	if status == http.StatusServiceUnavailable {
+	case streamed:
+		begun.finish(text)
+		return
+	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Weir-Page", "down") // it is this page, and not one of a proxy
+	case views != nil && status == http.StatusOK && unchanged(w, r, text):
+		return
 	}
-	send(w, r, status, "text/html; charset=utf-8", text.Bytes())
+	send(w, r, status, "text/html; charset=utf-8", text)
+}
+
+func setKind(w http.ResponseWriter, kind string) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
 }
 
 func send(w http.ResponseWriter, r *http.Request, status int, kind string, text []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Vary", "Accept-Encoding")
+	setKind(w, kind)
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && len(text) > 1400 {
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)

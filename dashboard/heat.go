@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -15,23 +16,28 @@ const (
 )
 
 // heat is the history of the boxes of a picture. If the colours show a metric, heat has a path for
-// each level of the metric. It also has a path for each kind of happening.
+// each level of the metric, and otherwise a path for each state. It also has a path for each kind
+// of happening.
 type heat struct {
 	Levels                  [levels]string
+	States                  []painted
+	Hatch, Dots             string // where the state is stalled, and where no worker reads
 	Handed, Taken, Stalled  string
+	Regained                string
 	Knows                   bool    // part of the history is known
 	from, to                float64 // seconds
 	width                   float64
 	countHanded, countTaken int
 	countStalled            int
+	countRegained           int
 }
 
-// drawHeat draws the history of the shards over the given boxes. keys contains the shards. by
-// selects the metric that colours show; nil selects the state.
-func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time) heat {
+// drawHeat draws the history of the shards over the given boxes. by selects the metric that colours
+// show; nil selects the state.
+func drawHeat(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time) heat {
 	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
 	for {
-		h, runs := heatOfBins(boxes, keys, p, by, from, to, bins)
+		h, runs := heatOfBins(boxes, shards, p, by, from, to, bins)
 		if runs <= mostRuns || bins <= 10 {
 			return h
 		}
@@ -39,21 +45,21 @@ func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.T
 	}
 }
 
-func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
+func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
 	h = heat{from: float64(from.Unix()), to: float64(to.Unix()), width: width}
 	var paths [levels]strings.Builder
-	var handed, taken, stalls strings.Builder
+	var painted [int(health.RetentionNear) + 1]strings.Builder // by state
+	var handed, taken, stalls, regained strings.Builder
+	var states stateReader
 	for i := range boxes {
 		b := &boxes[i]
-		row := make([]int, bins)
-		for bin := range row {
-			row[bin] = unknown
-		}
+		row, stateRow := unknownRow(bins), unknownRow(bins)
 		for _, of := range b.of {
-			all := p.shards[keys[of]]
-			for _, at := range all {
+			all := p.shards[shards[of].Key]
+			for i, at := range all {
 				if bin := h.binOf(at.minute, bins); bin >= 0 {
 					h.Knows = true
+					stateRow[bin] = max(stateRow[bin], int(states.then(all, i)))
 					if by != nil {
 						row[bin] = max(row[bin], by.then(at))
 					}
@@ -71,6 +77,8 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 				switch e.what {
 				case takenOver:
 					path, count = &taken, &h.countTaken
+				case regainedAfterLoss:
+					path, count = &regained, &h.countRegained
 				case stalled:
 					path, count = &stalls, &h.countStalled
 				}
@@ -78,26 +86,49 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
 			}
 		}
-		for at := 0; at < bins; {
-			end := at + 1
-			for end < bins && row[end] == row[at] {
-				end++
-			}
-			if row[at] != unknown {
-				left, right := max(b.x, h.width*float64(at)/float64(bins)), min(b.x+b.w, h.width*float64(end)/float64(bins))
-				if right > left {
-					fmt.Fprintf(&paths[row[at]], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
-					runs++
-				}
-			}
-			at = end
+		h.fillPresent(stateRow, &shards[b.of[0]], shards[b.of[0]].Since)
+		runs += h.paint(b, row, paths[:])
+		stateRuns := h.paint(b, stateRow, painted[:])
+		if by == nil {
+			runs += stateRuns
 		}
 	}
 	for i := range paths {
 		h.Levels[i] = paths[i].String()
 	}
-	h.Handed, h.Taken, h.Stalled = handed.String(), taken.String(), stalls.String()
+	if h.Knows {
+		h.paintStates(painted[:], by == nil)
+	}
+	h.Handed, h.Taken, h.Stalled, h.Regained = handed.String(), taken.String(), stalls.String(), regained.String()
 	return h, runs
+}
+
+func unknownRow(bins int) []int {
+	row := make([]int, bins)
+	for bin := range row {
+		row[bin] = unknown
+	}
+	return row
+}
+
+// paint adds a rectangle to the path of each level in a row of a box, and returns their number.
+func (h *heat) paint(b *box, row []int, paths []strings.Builder) (runs int) {
+	bins := float64(len(row))
+	for at := 0; at < len(row); {
+		end := at + 1
+		for end < len(row) && row[end] == row[at] {
+			end++
+		}
+		if row[at] != unknown {
+			left, right := max(b.x, h.width*float64(at)/bins), min(b.x+b.w, h.width*float64(end)/bins)
+			if right > left {
+				fmt.Fprintf(&paths[row[at]], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
+				runs++
+			}
+		}
+		at = end
+	}
+	return runs
 }
 
 // x returns the x coordinate of a time, which is given in seconds since the epoch.
@@ -125,6 +156,7 @@ func (h *heat) Told() string {
 		one, many string
 	}{
 		{h.countTaken, "take-over from a worker that died (thick)", "take-overs from workers that died (thick)"},
+		{h.countRegained, "return after the owner lost its leases, for example in an outage of the store (dotted)", "returns after owners lost their leases, for example in an outage of the store (dotted)"},
 		{h.countHanded, "hand-over (thin)", "hand-overs (thin)"},
 		{h.countStalled, "stall (dashed)", "stalls (dashed)"},
 	} {
@@ -138,8 +170,8 @@ func (h *heat) Told() string {
 	return "Marked in pink: " + strings.Join(parts, ", ") + "."
 }
 
-// showPast adds the history of the given shards to the picture. If the colours show a reported
-// metric, minutes without a report are shown as unknown.
+// showPast adds the history of the given shards to the picture. Minutes without a report are
+// shown as unknown.
 func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
 		p.PastMissing = "There is no history of the shards yet. Workers write it once a minute, except workers of an older version or with --no-history."
@@ -147,21 +179,18 @@ func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.Picture == nil || len(p.Picture.boxes) == 0 {
 		return
 	}
-	keys := make([]lease.Key, len(shards))
-	for i := range shards {
-		keys[i] = shards[i].Key
-	}
 	by := metricOf(v.by)
-	h := drawHeat(p.Picture.boxes, keys, known, by, p.Picture.from, p.Picture.to)
+	h := drawHeat(p.Picture.boxes, shards, known, by, p.Picture.from, p.Picture.to)
 	p.Picture.Heat = &h
-	if by == nil || !h.Knows {
+	if !h.Knows {
 		return
 	}
+	p.Picture.Hatch, p.Picture.Dots = h.Hatch, h.Dots
 	for i := range p.Picture.Boxes {
-		if by.reported != nil {
+		if by != nil && by.reported != nil {
 			var of []lease.Key
 			for _, at := range p.Picture.boxes[i].of {
-				of = append(of, keys[at])
+				of = append(of, shards[at].Key)
 			}
 			p.Picture.Boxes[i].Title += "; " + by.told + " " + by.most(known, of, p.Picture.from, p.Picture.to)
 		}

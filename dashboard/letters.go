@@ -21,17 +21,22 @@ type lettersPage struct {
 	pageHead
 	Of          deadletter.Selection
 	Rows        []letterRow
+	Groups      []letterGroup
+	Place       string // where the dead letters are; "" if unknown
+	Payloads    bool
 	More        bool
 	Unread      int // number of unreadable dead letters
 	Err         string
 	CannotRetry string
 }
 
-// letterRow is one dead letter without its key and payload.
+// letterRow is one dead letter. The page never shows its key, and its payload only if
+// Options.ShowPayloads is set.
 type letterRow struct {
 	deadletter.Letter
 	Name string // short ID of the shard
 	Link string // link to the shard
+	Text payload
 }
 
 // serveLetters shows the dead letters of an application.
@@ -57,8 +62,21 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	}
 	p.More = len(items) > mostLetters
 	for _, i := range items[:min(len(items), mostLetters)] {
-		p.Rows = append(p.Rows, letterRow{i.Letter, shortID(i.Shard), link("shard", "app", app, "stream", i.Stream, "shard", i.Shard)})
+		row := letterRow{Letter: i.Letter, Name: shortID(i.Shard), Link: link("shard", "app", app, "stream", i.Stream, "shard", i.Shard)}
+		if h.opts.ShowPayloads {
+			row.Text = payloadOf(i.Data)
+		}
+		p.Rows = append(p.Rows, row)
 	}
+	p.Groups, p.Place, p.Payloads = groupLetters(p.Rows), h.opts.LettersPlace, h.opts.ShowPayloads
+	if p.Of.Stream+p.Of.Shard+p.Of.Error == "" {
+		count := fmt.Sprint(len(p.Rows))
+		if p.More || err != nil {
+			count = "at least " + count
+		}
+		h.observer.countLetters(app, count)
+	}
+	p.Tabs = h.tabs(app, h.observer.last(app), "Dead letters")
 	switch {
 	case h.opts.RetryLetter == nil:
 		p.CannotRetry = `They can be handled again with "weir dead retry".`

@@ -75,6 +75,11 @@ func TestLettersAreShownWithoutKeysAndPayloads(t *testing.T) {
 	for _, none := range []string{"&shard=2", "&stream=clicks", "&error=timeout"} {
 		shown(t, h, "/letters?app=billing"+none, "There are none")
 	}
+	decoded := shown(t, dashboard.Handler(store, dashboard.Options{Letters: deadletter.File(given(t, 2)), LettersPlace: "file:dead.ndjson", ShowPayloads: true}),
+		"/letters?app=billing", "a card&#39;s number", "file:dead.ndjson", "orders/shardId-000000000001/100", "2 times, attempts</h2>")
+	if strings.Contains(decoded, "customer-471") {
+		t.Error("it shows a key")
+	}
 	many := dashboard.Handler(store, dashboard.Options{Letters: deadletter.File(given(t, 201))})
 	shown(t, many, "/letters?app=billing", "200 records", "there are more")
 	without := dashboard.Handler(store, dashboard.Options{})

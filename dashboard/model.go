@@ -50,6 +50,8 @@ type shardInfo struct {
 	Opened   time.Time // zero if unknown
 	Closed   time.Time // zero while the shard is open
 	Unplaced bool      // finished at an unknown time
+	Reason   health.Reason
+	Since    time.Time // when the state began; zero if unknown
 	Handled  time.Time // records up to this time are handled; zero if unknown
 	Parents  []string
 	Children []string
@@ -113,7 +115,7 @@ func assess(name string, s sighting, now time.Time) application {
 		if common[verdict.Err] {
 			verdict.Err = "" // a note says it
 		}
-		of.standing = standing{verdict.State, l.Finished()}
+		of.standing, of.Reason, of.Since = standing{verdict.State, l.Finished()}, verdict.Reason, verdict.Since
 		of.Sentence = verdict.Text()
 		if lag := verdict.Lag(); !l.Finished() && lag >= 0 {
 			of.Lag, of.LagKnown = lag, true

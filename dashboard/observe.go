@@ -40,6 +40,10 @@ type observer struct {
 type watched struct {
 	turn chan struct{} // held during a read; guards the following fields
 	used time.Time     // time of the last request; observer.mu guards it
+	took time.Duration // of the last read
+	// letters is the number of dead letters that the page of dead letters found, "" if it was not
+	// opened yet. observer.mu guards it.
+	letters string
 
 	seen    sighting
 	watch   observe.Watch
@@ -67,6 +71,7 @@ type sighting struct {
 	gone    map[lease.Key]time.Time // when they were first seen finished
 	streams map[string]listing
 	told    eventLog
+	views   *kept
 }
 
 // beat contains what the reads have shown about the heartbeats of a session.
@@ -133,9 +138,10 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	}
 	defer func() { <-w.turn }()
 	now := time.Now()
-	if w.seen.err == nil && now.Sub(w.seen.at) < max(fresh, time.Duration(len(w.seen.view.Leases))*5*time.Millisecond) {
+	if w.fresh(now, fresh) {
 		return w.seen, nil
 	}
+	defer func() { w.took = time.Since(now) }()
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
 	view, err := o.store.View(bounded, app, "")
 	cancel()
@@ -149,7 +155,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		if w.seen.err == nil {
 			w.seen.failed = now
 		}
-		w.seen.err = err
+		w.seen.err, w.seen.views = err, &kept{}
 		return w.seen, nil
 	}
 	next := sighting{
@@ -167,15 +173,57 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	_, next.judged = w.watch.Judge(next.at)
 	next.facts = w.watch.Facts(app, next.at)
 	next.group = w.watch.Group()
-	next.told = w.seen.tell(next)
+	next.told, next.views = w.seen.tell(next), &kept{}
 	w.seen = next
 	return next, nil
+}
+
+// fresh reports whether the last read is recent enough. The more leases, the older it may be.
+func (w *watched) fresh(now time.Time, least time.Duration) bool {
+	return w.seen.err == nil && now.Sub(w.seen.at) < max(least, time.Duration(len(w.seen.view.Leases))*5*time.Millisecond)
+}
+
+// atHand reports whether look would answer at once: the last read is fresh, or reads are fast.
+func (o *observer) atHand(app string, fresh time.Duration) bool {
+	w := o.watch(app)
+	select {
+	case w.turn <- struct{}{}:
+	default:
+		return false // a read is in progress
+	}
+	defer func() { <-w.turn }()
+	return w.fresh(time.Now(), fresh) || !w.seen.at.IsZero() && w.took < slowLook
+}
+
+// last returns the last read of an application without a new one. It returns the zero value if
+// there was no read yet, or if a read is in progress.
+func (o *observer) last(app string) sighting {
+	w := o.watch(app)
+	select {
+	case w.turn <- struct{}{}:
+	default:
+		return sighting{}
+	}
+	defer func() { <-w.turn }()
+	return w.seen
+}
+
+// listAtHand reports whether list would answer at once.
+func (o *observer) listAtHand() (names []string, atHand bool) {
+	select {
+	case o.listing <- struct{}{}:
+	default:
+		return nil, false
+	}
+	defer func() { <-o.listing }()
+	return o.names, o.names != nil && time.Since(o.listed) < listEvery
 }
 
 // tell returns the log of events, extended by the events between this read and the next one.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
-		return eventLog{since: next.at}
+		log := eventLog{since: next.at, history: next.past.oldest()}
+		return log.with(next.past.events(next.at))
 	}
 	happened := changes(s, next)
 	if s.err != nil {

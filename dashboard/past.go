@@ -33,6 +33,7 @@ type past struct {
 	chunks  map[chunkKey]chunk
 	shards  map[lease.Key][]moment // sorted by time
 	workers map[string]string      // worker names by session
+	deaths  map[string]death       // by session
 	odd     int                    // number of unreadable chunks
 }
 
@@ -175,6 +176,7 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	for _, all := range next.shards {
 		slices.SortStableFunc(all, inOrder)
 	}
+	next.addDeaths()
 	if next.odd > 0 {
 		next.missing = fmt.Sprintf("%d %s of the history cannot be read, for example because a later version of weir wrote them.", next.odd, plural(next.odd, "part", "parts"))
 	}
@@ -207,40 +209,58 @@ func (p past) finished(key lease.Key) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// oldest returns the time of the oldest report, or zero if there is none.
+func (p past) oldest() time.Time {
+	least := int64(0)
+	for _, all := range p.shards {
+		if m := all[0].minute; least == 0 || m < least {
+			least = m
+		}
+	}
+	if least == 0 {
+		return time.Time{}
+	}
+	return time.Unix(60*least, 0)
+}
+
 // happening is the kind of a mark in a picture.
 type happening int
 
 const (
-	handedOver happening = iota // its owner released the shard, and another worker took it
-	takenOver                   // the owner died or lost the shard, and another worker took it
+	handedOver        happening = iota // its owner released the shard, and another worker took it
+	takenOver                          // the owner died, and another worker took the shard
+	regainedAfterLoss                  // the owner lost the shard but lived; a worker took the shard
 	stalled
 )
 
 type marked struct {
-	minute int64
-	what   happening
+	minute   int64
+	what     happening
+	from, to string // sessions
 }
 
 // happenings returns the marks that follow from the moments of a shard.
 func happenings(moments []moment) (all []marked) {
-	before := -1 // index of the last moment of another session
 	for i, m := range moments {
-		if i > 0 && moments[i-1].session != m.session {
-			before = i - 1
-		}
 		if m.marks&history.Stalled != 0 {
-			all = append(all, marked{m.minute, stalled})
+			if last := len(all) - 1; last < 0 || all[last] != (marked{m.minute, stalled, "", m.session}) {
+				all = append(all, marked{m.minute, stalled, "", m.session})
+			}
 		}
-		if m.marks&history.Began == 0 || before < 0 {
+		if m.marks&history.Began == 0 || i == 0 {
 			continue
 		}
+		last := moments[i-1]
 		what := takenOver
-		if moments[before].marks&history.Ended != 0 {
+		switch {
+		case last.marks&history.Lost != 0: // only a living owner reports this
+			what = regainedAfterLoss
+		case last.session == m.session:
+			continue
+		case last.marks&history.Ended != 0:
 			what = handedOver
 		}
-		if !slices.Contains(all, marked{m.minute, what}) {
-			all = append(all, marked{m.minute, what})
-		}
+		all = append(all, marked{m.minute, what, last.session, m.session})
 	}
 	return all
 }

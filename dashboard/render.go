@@ -18,6 +18,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
 	"reason":  health.ReportedWords,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
+	"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"moment":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 	"short":   short,
 	"ago":     ago,
@@ -78,6 +79,8 @@ type pageHead struct {
 	Poll                       int64  // milliseconds between two updates
 	Old                        string // why the data is old, or ""
 	Down                       down
+	Tabs                       []tab
+	Loading                    bool // the data is not read yet
 }
 
 // down describes a service that does not answer. It is the zero value if all services answer.
@@ -100,7 +103,7 @@ type drawing struct {
 	Boxes                   []drawnBox
 	Labels                  []drawnLabel
 	Lag, Hatch, Dots, Marks string // SVG paths
-	Axis                    []string
+	Axis                    []tick
 	Merged                  int
 	About                   string // text that introduces Scale; "" if the colours show states
 	Scale                   []swatch
@@ -113,6 +116,13 @@ type drawing struct {
 type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
 
 type drawnLabel struct{ Y, Name string }
+
+// tick is a time on the axis of a picture.
+type tick struct {
+	X, Anchor, Text string // X is in percent
+	At              time.Time
+	Minor           bool // narrow windows hide the text
+}
 
 // drawShards draws the given shards of a stream.
 func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
@@ -202,23 +212,6 @@ func titleOf(shards []shardInfo, of []int) string {
 		text += fmt.Sprintf("; with %d neighbours in the same state or a better one", n)
 	}
 	return text
-}
-
-func axis(from, to time.Time) []string {
-	form := "15:04:05"
-	switch span := to.Sub(from); {
-	case span > 36*time.Hour:
-		form = "2 Jan 15:04"
-	case span > 20*time.Minute:
-		form = "15:04"
-	}
-	const marks = 5
-	var all []string
-	for i := range marks {
-		all = append(all, from.Add(to.Sub(from)*time.Duration(i)/(marks-1)).UTC().Format(form))
-	}
-	all[marks-1] += " UTC"
-	return all
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 32) }

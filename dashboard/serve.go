@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,15 +31,18 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age adds a warning to the head of a page if the store or Kinesis does not answer.
+// age sets the time of the data, and adds a warning to the head of a page if the store or Kinesis
+// does not answer.
 func (h *pageHead) age(s sighting) {
+	if !s.at.IsZero() {
+		h.Now = s.at
+	}
 	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	switch {
 	case s.err != nil:
 		h.Down = storeDown(s.err, s.failed)
 		if !s.at.IsZero() {
 			h.Down.Still = "This page shows the state at " + clock(s.at) + ". " + h.Down.Still
-			h.Now = s.at
 		}
 	case !s.blind.IsZero():
 		h.Down = down{
@@ -49,6 +52,9 @@ func (h *pageHead) age(s sighting) {
 		}
 	}
 }
+
+// status returns the HTTP status of a page with this read.
+func (s sighting) status() int { return down{store: s.err != nil}.status() }
 
 // status returns the HTTP status of a page. The status must show monitoring tools that the store
 // does not answer.
@@ -79,6 +85,7 @@ type appsPage struct {
 
 func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
 	p := appsPage{pageHead: headOf("Applications", "", appsPoll)}
+	w = h.sendShell(w, r, p.pageHead, h.appsAtHand())
 	names, err := h.observer.list(r.Context())
 	switch {
 	case r.Context().Err() != nil:
@@ -92,7 +99,11 @@ func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
 	if p.Apps, err = h.lookAtAll(r.Context(), names[:len(names)-p.More]); err != nil {
 		return
 	}
-	p.Now = time.Now()
+	for i := range p.Apps {
+		if seen := p.Apps[i].Seen; i == 0 && !seen.IsZero() || seen.After(p.Now) {
+			p.Now = seen // the time of the newest data
+		}
+	}
 	for i := range p.Apps { // the list of applications may be known from before
 		if a := &p.Apps[i]; a.Trouble != nil && p.Down == (down{}) {
 			p.Down = storeDown(a.Trouble, a.Failed)
@@ -101,7 +112,15 @@ func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
 	slices.SortStableFunc(p.Apps, func(a, b application) int {
 		return cmp.Or(-boolCompare(a.Trouble != nil, b.Trouble != nil), cmp.Compare(b.State, a.State), cmp.Compare(b.Worst, a.Worst), cmp.Compare(a.Name, b.Name))
 	})
-	h.render(w, r, p.Down.status(), "apps", p)
+	h.renderOnce(w, r, p.Down.status(), "apps", &kept{}, func() any { return p })
+}
+
+// appsAtHand reports whether the list of applications needs no slow reads.
+func (h *handler) appsAtHand() bool {
+	names, atHand := h.observer.listAtHand()
+	return atHand && !slices.ContainsFunc(names[:min(len(names), pageApps)], func(name string) bool {
+		return !h.observer.atHand(name, appsPoll)
+	})
 }
 
 func boolCompare(a, b bool) int {
@@ -150,19 +169,18 @@ type appPage struct {
 	Count       string
 	Pages       []choice
 	PastMissing string
+	Pick        rowPick
+	View        view
+	AllRows     string // a link to the table without folded rows, "" if it is shown
 	Rows        []shardRow
 	Most        string // what the column of additional data shows, or ""
 	Keys, All   string // the range of hash keys that is shown, and a link to all keys; both are "" if all keys are shown
 	Workers     []workerRow
 	MoreWorkers int
+	Died        []death
+	MoreDied    int
 	EventsLink  string
 	Lately      []eventRow
-}
-
-type shardRow struct {
-	It         shardInfo
-	Link, Name string
-	Most       string
 }
 
 type workerRow struct {
@@ -174,10 +192,24 @@ type workerRow struct {
 func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app := q.Get("app")
-	s, ok := h.find(w, r, app)
+	s, w, ok := h.find(w, r, headOf(app, app, appPoll))
 	if !ok {
 		return
 	}
+	keys := everything
+	if text := q.Get("keys"); text != "" {
+		start, end, _ := strings.Cut(text, "-")
+		var err error
+		if keys, err = shard.ParseHashRange(start, end); err != nil {
+			h.missing(w, r, "These are not hash keys: "+err.Error())
+			return
+		}
+	}
+	h.renderOnce(w, r, s.status(), "app", s.views, func() any { return h.appPage(q, app, keys, s) })
+}
+
+// appPage returns the data of the page of an application.
+func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sighting) appPage {
 	p := appPage{pageHead: headOf(app, app, appPoll)}
 	p.age(s)
 	p.It = assess(app, s, p.Now)
@@ -195,17 +227,11 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 		other.stream = name
 		p.Streams = append(p.Streams, choice{name, other.link(), name == p.Stream})
 	}
-	if text := q.Get("keys"); text != "" {
+	if keys != everything {
 		p.All = v.link()
-		start, end, _ := strings.Cut(text, "-")
-		keys, err := shard.ParseHashRange(start, end)
-		if err != nil {
-			h.missing(w, r, "These are not hash keys: "+err.Error())
-			return
-		}
 		v.keys, p.Keys = keys, keys.String()
 	}
-	var shards []shardInfo
+	shards := make([]shardInfo, 0, len(p.It.Shards))
 	for _, of := range p.It.Shards {
 		if of.Stream == p.Stream {
 			shards = append(shards, of)
@@ -213,7 +239,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	}
 	shards = v.within(shards)
 	p.draw(v, shards, s)
-	p.list(v, shards, q.Get("page"), s.past)
+	p.list(v, shards, pickOf(q), s.past)
 	p.showPast(v, shards, s.past)
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Heartbeat}
@@ -224,28 +250,34 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Workers = append(p.Workers, row)
 	}
+	p.Tabs, p.Died = h.tabs(app, s, "Shards"), s.died()
+	p.MoreDied = max(0, len(p.Died)-pageWorkers)
+	p.Died = p.Died[:len(p.Died)-p.MoreDied]
 	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
-	h.render(w, r, p.Down.status(), "app", p)
+	return p
 }
 
-// find reads an application and returns true. If the application does not exist, find sends the
-// answer itself and returns false.
-func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sighting, bool) {
+// find reads the application of a page and returns true, with the writer for the answer: the shell
+// of the page may be sent. If the application does not exist, find sends the answer itself and
+// returns false.
+func (h *handler) find(w http.ResponseWriter, r *http.Request, head pageHead) (sighting, http.ResponseWriter, bool) {
+	app := head.App
 	if err := lease.CheckApp(app); err != nil {
 		h.missing(w, r, "This is not the name of an application: "+err.Error())
-		return sighting{}, false
+		return sighting{}, w, false
 	}
+	w = h.sendShell(w, r, head, h.observer.atHand(app, time.Second))
 	s, err := h.observer.look(r.Context(), app, time.Second)
 	if err != nil {
-		return s, false // the client has disconnected
+		return s, w, false // the client has disconnected
 	}
 	if s.err == nil && len(s.view.Leases)+len(s.view.Workers)+len(s.view.Paused) == 0 {
 		h.missing(w, r, "The store has no application with this name.")
-		return s, false
+		return s, w, false
 	}
-	return s, true
+	return s, w, true
 }
 
 type missingPage struct {
@@ -316,7 +348,10 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 		by.by = m.label
 		p.Metrics = append(p.Metrics, choice{m.words, by.link(), m.label == v.by})
 	}
-	p.Picture = drawShards(v, shards, p.Now.Add(-span), p.Now, s.streams[p.Stream].retention)
+	// A picture moves in steps of a thousandth of its width. Between two steps it does not change,
+	// so the answer to a browser that has it is 304.
+	to := p.Now.Truncate(span / 1000)
+	p.Picture = drawShards(v, shards, to.Add(-span), to, s.streams[p.Stream].retention)
 	unplaced, unranged := 0, 0
 	for _, of := range shards {
 		switch {
@@ -331,34 +366,6 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	}
 	if unranged > 0 {
 		p.Missing += fmt.Sprintf("%d %s not drawn, because the hash keys are unknown.", unranged, plural(unranged, "shard is", "shards are"))
-	}
-}
-
-// list fills in one page of the table of shards.
-func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
-	page, last := pageOf(wanted, len(shards), pageRows)
-	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
-	p.Count = fmt.Sprintf("%d %s, the worst first", len(shards), plural(len(shards), "shard", "shards"))
-	if last > 1 {
-		p.Count += fmt.Sprintf("; page %d of %d", page, last)
-		if page > 1 {
-			p.Pages = append(p.Pages, choice{"before", to(page - 1), false})
-		}
-		if page < last {
-			p.Pages = append(p.Pages, choice{"next", to(page + 1), false})
-		}
-	}
-	by := metricOf(v.by)
-	told := by != nil && by.reported != nil && len(known.shards) > 0
-	if told {
-		p.Most = strings.ToUpper(by.told[:1]) + by.told[1:]
-	}
-	for _, of := range shards[(page-1)*pageRows : min(page*pageRows, len(shards))] {
-		row := shardRow{of, link("shard", "app", p.App, "stream", of.Stream, "shard", of.Shard), shortID(of.Shard), ""}
-		if told {
-			row.Most = by.most(known, []lease.Key{of.Key}, p.Picture.from, p.Picture.to)
-		}
-		p.Rows = append(p.Rows, row)
 	}
 }
 
@@ -381,11 +388,12 @@ type relative struct{ How, Name, Link string }
 func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app, key := q.Get("app"), lease.Key{Stream: q.Get("stream"), Shard: q.Get("shard")}
-	s, ok := h.find(w, r, app)
+	head := headOf("Shard "+shortID(key.Shard), app, appPoll)
+	s, w, ok := h.find(w, r, head)
 	if !ok {
 		return
 	}
-	head := headOf("Shard "+shortID(key.Shard), app, appPoll)
+	head.age(s)
 	it := assess(app, s, head.Now)
 	at := slices.IndexFunc(it.Shards, func(of shardInfo) bool { return of.Key == key })
 	if at < 0 {
@@ -398,7 +406,6 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	p.Change, p.Letters = h.changeLink(app, key), h.lettersLink(app, key)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
 	p.EventsLink = link("events", "app", app, "stream", key.Stream, "shard", shortID(key.Shard))
-	p.age(s)
 	related := func(how string, ids []string) {
 		for _, id := range ids {
 			p.Lineage = append(p.Lineage, relative{how, shortID(id), link("shard", "app", app, "stream", key.Stream, "shard", id)})
@@ -409,5 +416,5 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	if d := p.Of.DeathsHere(); d.Count > 0 {
 		p.Deaths = fmt.Sprintf("%d workers died at its checkpoint, one after the other", d.Count)
 	}
-	h.render(w, r, p.Down.status(), "shard", p)
+	h.renderOnce(w, r, s.status(), "shard", s.views, func() any { return p })
 }

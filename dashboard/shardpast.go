@@ -19,6 +19,7 @@ type shardPast struct {
 	Most       time.Duration // lag at the top of the picture
 	Rows       []pastRow     // newest first
 	Missing    string
+	Axis       []tick
 }
 
 // pastRow summarizes some minutes of the history.
@@ -46,6 +47,7 @@ func (p past) shardPast(key lease.Key) shardPast {
 	first, last := moments[0].minute, moments[len(moments)-1].minute
 	of.From, of.To = time.Unix(60*first, 0).UTC(), time.Unix(60*(last+1), 0).UTC()
 	of.draw(moments, first, max(last, first+1))
+	of.Axis = axis(of.From, time.Unix(60*max(last, first+1), 0))
 	byRow := map[int64][]moment{}
 	for _, m := range moments {
 		byRow[m.minute/pastRowMinutes] = append(byRow[m.minute/pastRowMinutes], m)
@@ -123,5 +125,8 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 
 // String describes the happening in words.
 func (h happening) String() string {
-	return [...]string{handedOver: "handed over", takenOver: "taken over from a worker that died or lost it", stalled: "stalled"}[h]
+	return [...]string{
+		handedOver: "handed over", takenOver: "taken over from a worker that died",
+		regainedAfterLoss: "taken again after its owner had lost it", stalled: "stalled",
+	}[h]
 }

@@ -31,6 +31,7 @@ type pauseRow struct {
 	What, Stream string
 	Paused       bool
 	Do           ActionKind
+	Shards       int // that a pause leaves without a reader
 }
 
 type drainRow struct {
@@ -47,7 +48,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	app := q.Get("app")
-	s, ok := h.find(w, r, app)
+	s, w, ok := h.find(w, r, stillHead("Change "+app, app))
 	if !ok {
 		return
 	}
@@ -62,7 +63,12 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	p.age(s)
 	names := streamsOf(s.view.Leases)
 	for _, name := range append([]string{""}, pausables(names, s.view.Paused)...) {
-		row := pauseRow{pausable(name), name, slices.Contains(s.view.Paused, name), Pause}
+		row := pauseRow{What: pausable(name), Stream: name, Paused: slices.Contains(s.view.Paused, name), Do: Pause}
+		for i := range s.view.Leases {
+			if of := &s.view.Leases[i]; !of.Finished() && (name == "" || of.Stream == name) {
+				row.Shards++
+			}
+		}
 		if row.Paused {
 			row.Do = Resume
 		}

@@ -36,6 +36,7 @@ type resetPlan struct {
 	now   time.Time // the service's time that the plan uses
 	steps []change.Step
 	moves int
+	past  past // the history of the shards
 	notes []string
 	runs  []string // workers that are running, or may be
 }
@@ -67,6 +68,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	if p.view, err = h.viewNow(ctx, a.App); err != nil {
 		return p, err
 	}
+	p.past = s.past
 	p.runs = running(s, p.view, time.Now())
 	names := streamsOf(p.view.Leases)
 	if a.Stream != "" {
@@ -195,7 +197,7 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 	p := resetPage{pageHead: stillHead("Reset "+a.App, a.App), It: a, Moves: plan.moves, Notes: plan.notes,
 		Running: inWords(plan.runs), Seen: stepsSeen(plan.steps), Clock: plan.now.UnixMilli()}
 	for _, s := range plan.steps[:min(len(plan.steps), mostSteps)] {
-		row := stepRow{s.Stream, shortID(s.Shard), s.From.String(), s.To.String(), s.Why}
+		row := stepRow{s.Stream, shortID(s.Shard), placeInWords(s.From, plan.now), placeInWords(s.To, plan.now), s.Why}
 		if s.From.IsZero() {
 			row.From = "no lease"
 		}
@@ -206,6 +208,9 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 	}
 	p.More = len(plan.steps) - len(p.Steps)
 	p.Summary = fmt.Sprintf("%d %s would move to %s. Nothing is changed yet.", plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)
+	if text := plan.past.amountInWords(plan.steps, plan.now); text != "" {
+		p.Summary += " " + text
+	}
 	if plan.moves == 0 {
 		p.Summary = "All checkpoints are there already: nothing would move."
 	}

@@ -24,6 +24,23 @@ func (v view) link(more ...string) string {
 	return link("app", append([]string{"app", v.app, "stream", v.stream, "span", v.span, "by", v.by, "keys", keys}, more...)...)
 }
 
+// App, Link and Fields are for the form that searches shards. Fields contains the parameters of the
+// view, except the application.
+func (v view) App() string  { return v.app }
+func (v view) Link() string { return v.link() }
+func (v view) Fields() (all []option) {
+	keys := ""
+	if v.keys != everything {
+		keys = v.keys.String()
+	}
+	for _, of := range [][2]string{{"stream", v.stream}, {"span", v.span}, {"by", v.by}, {"keys", keys}} {
+		if of[1] != "" {
+			all = append(all, option{Name: of[0], Value: of[1]})
+		}
+	}
+	return all
+}
+
 // within returns the shards that overlap the selected hash keys.
 func (v view) within(shards []shardInfo) []shardInfo {
 	if v.keys == everything {

@@ -24,8 +24,8 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 	return &descriptions{
 		state:      desc("weir_shard_state", "1 for the state of the shard"+worst, append(shard[:len(shard):len(shard)], "state")...),
 		lag:        desc("weir_lag_seconds", "How far reading is behind the tip of the shard"+worst, shard...),
-		handledLag: desc("weir_handled_lag_seconds", "How far handling is behind the tip of the shard"+worst, shard...),
-		savedLag:   desc("weir_checkpoint_lag_seconds", "How far the saved checkpoint is behind the tip of the shard"+worst, shard...),
+		handledLag: desc("weir_handled_lag_seconds", "The age of the oldest unhandled record of the shard"+worst, shard...),
+		savedLag:   desc("weir_checkpoint_lag_seconds", "The age of the oldest record after the checkpoint of the shard"+worst, shard...),
 		leases:     desc("weir_leases", "Shards held by this worker.", "stream"),
 		storeUp:    desc("weir_store_up_timestamp_seconds", "The time of the last heartbeat that the store answered; 0 before the first."),
 		leader:     desc("weir_leader", "Whether this worker leads, as far as it knows: 1 or 0."),

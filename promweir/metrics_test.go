@@ -145,6 +145,27 @@ func TestSeriesOfAShardEndWithItsLease(t *testing.T) {
 	})
 }
 
+// The end of a large answer has the lag of reading. A slow handler keeps it from arriving, and the
+// lags are known anyway.
+func TestLagsOfASlowHandlerAreKnownDuringTheFirstLargeAnswer(t *testing.T) {
+	h := func(ctx context.Context, b *weir.Batch) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	watched(t, 1, promweir.Config{}, weir.Options{}, h, func(srv *kinesistest.Server, m *promweir.Metrics, stop func()) {
+		for i := range 40 {
+			srv.Put("s", fmt.Sprint(i), make([]byte, 200_000))
+		}
+		time.Sleep(10 * time.Minute)
+		got := scrape(t, m)
+		for _, name := range []string{"weir_lag_seconds", "weir_handled_lag_seconds", "weir_checkpoint_lag_seconds"} {
+			if lag, known := got[name+`{app="a",stream="s"}`]; !known || lag < 590 || lag > 610 {
+				t.Errorf("%s is %v, and known is %v", name, lag, known)
+			}
+		}
+	})
+}
+
 func TestWithoutTheLabelAStreamHasItsWorstShard(t *testing.T) {
 	h := func(ctx context.Context, b *weir.Batch) error {
 		if string(b.Records[0].Data) == "stuck" {

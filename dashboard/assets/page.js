@@ -9,6 +9,7 @@
 	const every = Math.max(1000, Number(view.dataset.poll) || 2000);
 	let fresh = Date.now();
 	let asking = false;
+	let tag = ""; // of the part that is shown
 
 	// A screen reader announces each change of this text, so it has the time of the data and not a
 	// growing age.
@@ -51,12 +52,15 @@
 			const url = new URL(location.href);
 			url.searchParams.set("part", "1");
 			url.hash = "";
-			const answer = await fetch(url, { signal: AbortSignal.timeout(15000) });
+			const answer = await fetch(url, { cache: "no-store", headers: tag ? { "If-None-Match": tag } : {}, signal: AbortSignal.timeout(15000) });
 			// With 503 the page names what does not answer. The header excludes a proxy's page.
-			if (answer.ok || answer.status === 404 || answer.status === 503 && answer.headers.has("Weir-Page")) {
+			if (answer.status === 304) {
+				fresh = Date.now();
+			} else if (answer.ok || answer.status === 404 || answer.status === 503 && answer.headers.has("Weir-Page")) {
 				const html = await answer.text();
 				if (!busy()) {
 					replace(html);
+					tag = answer.headers.get("ETag") || "";
 					fresh = Date.now();
 				}
 			}
@@ -95,6 +99,21 @@
 	view.addEventListener("mouseover", show);
 	view.addEventListener("focusout", () => { told.textContent = ""; });
 	view.addEventListener("mouseout", () => { told.textContent = ""; });
+
+	// A time gets its local time as a title when it is pointed at or focused.
+	const local = (e) => {
+		const at = e.target.closest && e.target.closest("time[datetime], [data-at]");
+		if (!at || at.dataset.local) return;
+		const text = `${new Date(at.getAttribute("datetime") || at.dataset.at).toLocaleString([], { timeZoneName: "short" })}`;
+		at.dataset.local = text;
+		if (at instanceof SVGElement) {
+			at.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "title")).textContent = text;
+		} else {
+			at.title = text;
+		}
+	};
+	view.addEventListener("mouseover", local);
+	view.addEventListener("focusin", local);
 
 	rove();
 	if (view.dataset.poll === "0") return; // a page with a form is never replaced

@@ -87,7 +87,9 @@ type Lags struct{ Read, Handled, Saved time.Duration }
 
 // Now returns the lags of a shard with the reading status r. The lag in the last answer grows until
 // the next answer. If reads fail before the first answer, the lag is at least the time for which
-// they have failed.
+// they have failed. If only records of the first answer have arrived, and not yet its lag, the lag
+// is the age of the oldest of them that waits. This is too large by at most the time between the
+// first and the last record of the answer.
 //
 // undone is the arrival time of the oldest record that is not handled. unsaved is the arrival time
 // of the oldest record whose progress is not saved. Each is zero if there is no such record.
@@ -110,7 +112,11 @@ func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 		}
 		return max(0, now.Sub(oldest))
 	}
-	lags.Handled = max(lags.Read, age(earlier(undone, r.Oldest)))
+	waits := age(earlier(undone, r.Oldest))
+	if lags.Read < 0 {
+		lags.Read = waits
+	}
+	lags.Handled = max(lags.Read, waits)
 	lags.Saved = max(lags.Handled, age(unsaved))
 	return lags
 }

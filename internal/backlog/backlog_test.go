@@ -94,8 +94,9 @@ func TestLagsGrowWhileNothingGetsOn(t *testing.T) {
 		"all three": {
 			source.Status{Doing: health.AwaitingHandler, Behind: time.Second, Trying: at(95)}, at(70), at(60), Lags{6, 30, 40},
 		},
-		"never answered, with records of before": {source.Status{Doing: health.ReadFailed, Behind: -1, Trying: at(10)}, at(70), time.Time{}, Lags{-1, 30, 30}},
-		"a clock that was set back":              {source.Status{Doing: health.ReadFailed, Trying: at(160)}, at(160), at(160), Lags{0, 0, 0}},
+		"never answered, with records of before":      {source.Status{Doing: health.ReadFailed, Behind: -1, Trying: at(10)}, at(70), time.Time{}, Lags{30, 30, 30}},
+		"a part of the first answer, without its lag": {source.Status{Doing: health.AwaitingHandler, Behind: -1, Buffered: 1, Oldest: at(80)}, at(70), time.Time{}, Lags{30, 30, 30}},
+		"a clock that was set back":                   {source.Status{Doing: health.ReadFailed, Trying: at(160)}, at(160), at(160), Lags{0, 0, 0}},
 	} {
 		got := Now(c.r, c.undone, c.unsaved, now)
 		want := c.want

@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -82,6 +83,12 @@ func (g Group) Holder(key lease.Key) string { return g.holders[key] }
 // Holds returns how many open shards a living worker holds, and their bytes per second.
 func (g Group) Holds(session string) (shards int, bytes float64) {
 	return g.shards[session], g.loads[session]
+}
+
+// Amount formats a number of bytes for people, as an estimate of two digits.
+func Amount(bytes float64) string {
+	text := Rate(max(bytes, 1))
+	return strings.TrimSuffix(strings.TrimPrefix(text, "~"), "/s")
 }
 
 // Rate formats a throughput for people. Workers report it in steps of a factor of 1.4, so it is an

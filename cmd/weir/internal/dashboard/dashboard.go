@@ -54,10 +54,10 @@ was shown. Each write is logged on standard error. If others can reach the page,
 put a proxy with authentication in front of it and set --behind-auth. A write
 then requires that the proxy names the user in --user-header.
 
-With --dead the page lists dead letters, without their keys and payloads. With
---retry-exec as well, the listed dead letters can be passed to a command, one
-after the other, for 50 s at most. "weir dead retry" does the same without a
-time limit.`,
+With --dead the page lists dead letters, without their keys, and with their
+payloads only with --show-payloads. With --retry-exec as well, the listed dead
+letters can be passed to a command, one after the other, for 50 s at most. "weir
+dead retry" does the same without a time limit.`,
 		Example: `  weir dashboard --store sqlite:billing.db
   weir dashboard --store dynamodb:weir --addr 127.0.0.1:9000
   weir dashboard --store sqlite:billing.db --no-kinesis

@@ -20,11 +20,13 @@ type pageLetters struct {
 	exec        string
 	records     cli.Format
 	credentials bool
+	payloads    bool
 }
 
 func (p *pageLetters) register(cmd *cobra.Command) {
 	deadletters.Register(cmd, &p.dead, "show dead letters of records that were dead-lettered")
 	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` with which the page handles a dead letter again, as \"weir dead retry --exec\" does")
+	cmd.Flags().BoolVar(&p.payloads, "show-payloads", false, "show the payloads of dead letters to every user of the page; they can contain personal data")
 	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "input of that command: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
@@ -40,6 +42,8 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 		return cli.Usagef("--retry-exec needs a page that may change things: add --allow-writes")
 	case p.exec != "" && p.dead == "":
 		return cli.Usagef("--retry-exec handles dead letters again: add --dead with the place where they are")
+	case p.payloads && p.dead == "":
+		return cli.Usagef("--show-payloads shows the payloads of dead letters: add --dead with the place where they are")
 	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
 		return cli.Usagef("--input and --exec-credentials apply only to --retry-exec: add it")
 	}
@@ -57,7 +61,10 @@ func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.F
 	if err != nil {
 		return nil, err
 	}
-	o.Letters = letters.Box
+	o.Letters, o.ShowPayloads = letters.Box, p.payloads
+	if at, err := deadletters.Parse(p.dead); err == nil {
+		o.LettersPlace = at.String()
+	}
 	switch {
 	case p.exec == "":
 	case letters.Unmarked:

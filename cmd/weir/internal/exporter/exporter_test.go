@@ -96,7 +96,7 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 			}
 		}
 	}
-	until("handled, and its worker has left", "metrics", `weir_up{app="a"} 1`, `weir_workers{app="a"} 0`, `stream="s"} 0`, `state="unread"`, `weir_lag_seconds{app="a"`)
+	until("handled, and its worker has left", "metrics", `weir_up{app="a"} 1`, `weir_workers{app="a"} 0`, `stream="s"} 0`, `state="unread"`, `weir_checkpoint_lag_seconds{app="a"`)
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	answer := clitest.Decode[lagAnswer](t, until("records came, and nobody reads", "lag.json?app=a", `"state":"unread"`, ` behind, `))
 	if answer.Shards != 2 || answer.Held != 0 || answer.Workers != 0 || answer.Verdict.State != health.Unread || !strings.Contains(answer.Verdict.Sentence, "no worker lives") {
@@ -144,7 +144,7 @@ func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
 	for end := time.Now().Add(time.Minute); ; {
 		_, told := clitest.Get(t, link.FindString(x.Err.String())+"metrics")
 		if strings.Contains(told, "weir_checkpoint_age_seconds{") && strings.Contains(told, "weir_leases_unheld{") {
-			if strings.Contains(told, "weir_lag_seconds{") {
+			if strings.Contains(told, "weir_checkpoint_lag_seconds{") {
 				t.Errorf("it tells a lag: %s", told)
 			}
 			break

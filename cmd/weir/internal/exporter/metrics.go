@@ -22,7 +22,6 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descUp       = desc("weir_up", "Whether the store answers for the application: 1 or 0.", "app")
 	descState    = desc("weir_shard_state", "1 for the present state of the shard, given by its label.", "app", "stream", "shard", "state")
-	descLag      = desc("weir_lag_seconds", "The age of the oldest record after the shard's checkpoint.", "app", "stream", "shard")
 	descSavedLag = desc("weir_checkpoint_lag_seconds", "The age of the oldest record after the shard's checkpoint.", "app", "stream", "shard")
 	descLeft     = desc("weir_retention_left_seconds", "The time until unhandled records of the shard expire.", "app", "stream", "shard")
 	descAge      = desc("weir_checkpoint_age_seconds", "The time since the shard's checkpoint last moved. It does not move while nothing is written to the shard.", "app", "stream", "shard")
@@ -34,7 +33,7 @@ var (
 	descReads    = desc("weir_exporter_shard_reads_total", "Lag measurements of shards by this exporter. Each takes one or two of the five reads per second of its shard.", "app")
 	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "The time of the store's last answer for the application.", "app")
 	descriptions = []*prometheus.Desc{
-		descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descPaused,
+		descUp, descState, descSavedLag, descLeft, descAge, descLeases, descUnheld, descPaused,
 		descWorkers, descLed, descReads, descLooked,
 	}
 )
@@ -82,7 +81,6 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 				gauge(descState, 1, s.Stream, s.Name, s.State.Label())
 				gauge(descAge, now.Sub(m.at).Seconds(), s.Stream, s.Name)
 				if s.SavedLag >= 0 {
-					gauge(descLag, s.SavedLag.Seconds(), s.Stream, s.Name)
 					gauge(descSavedLag, s.SavedLag.Seconds(), s.Stream, s.Name)
 				}
 				if s.Left >= 0 {

@@ -58,7 +58,7 @@ func TestNoViewHasAFaultOfAccessibility(t *testing.T) {
 		"by-lag": "app?app=billing&by=lag&span=1h", "events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none", "change": "change?app=billing",
 	}
 	for name, view := range views {
-		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
+		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {390, "light"}, {390, "dark"}} {
 			as := fmt.Sprintf("%s-%s-%d", name, l.colour, l.width)
 			s.as(l)
 			s.goTo(chromedp.Navigate(s.url + view))

@@ -44,6 +44,7 @@ func pausedIn(t *testing.T, store lease.Store) bool {
 // press clicks the button with the given accessible name, and waits for the answer.
 func (s *site) press(label string) {
 	s.t.Helper()
+	s.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach((d) => { d.open = true; })`, nil))
 	s.goTo(chromedp.Click(fmt.Sprintf(`button[aria-label=%q]`, label), chromedp.ByQuery))
 }
 

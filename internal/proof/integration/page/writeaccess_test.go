@@ -35,17 +35,18 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	if err := letters.Put(t.Context(), []deadletter.Letter{{
 		Version: deadletter.Version, ID: "orders/shardId-000000000000/1", Stream: "orders", Shard: "shardId-000000000000", SequenceNumber: "1", Position: "1",
 		App: "billing", GivenUp: time.Now(), Reason: deadletter.Rejected, Attempts: 1, Error: strings.Repeat("no such currency ", 20),
+		Data: []byte(`{"order": 471, "currency": "` + strings.Repeat("x", 200) + `"}`),
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, store, dashboard.Options{
-		Letters: letters, RetryLetter: func(context.Context, deadletter.Item) error { return nil },
+		Letters: letters, LettersPlace: "file:dead.ndjson", ShowPayloads: true, RetryLetter: func(context.Context, deadletter.Item) error { return nil },
 		Kinesis: kinesis.Client(), Authorize: func(*http.Request, dashboard.Action) error { return nil },
 		User:         func(*http.Request) string { return "ann" },
 		SaveProgress: func(context.Context, string, []byte) (string, error) { return "the-safe", nil },
 	})
 	check := func(as string) {
-		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
+		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {390, "light"}, {390, "dark"}} {
 			s.as(l)
 			for _, of := range s.faults(script) {
 				for _, n := range of.Nodes {
@@ -70,6 +71,7 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	check("done")
 	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
 	s.goTo(chromedp.Click(`a[href^="letters"]`))
+	s.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach((d) => { d.open = true; })`, nil))
 	check("letters")
 	s.goTo(chromedp.Submit(`form[method="post"]`))
 	s.says("1 of 1 dead letter was handled again.")
