@@ -101,6 +101,7 @@ Exit codes:
   3 doctor found an error, or lag --max a shard too far behind
   4 doctor found warnings and no error
   5 doctor found nothing but pauses and drains
+  6 consume --until-tip or --until ended, and records are left
 {{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

@@ -22,6 +22,8 @@ const (
 
 	ExitWarned   = 4 // doctor: only warnings
 	ExitIntended = 5 // doctor: only states that an operator caused on purpose
+
+	ExitIncomplete = 6 // consume --until-tip and --until: records are left
 )
 
 // Terminal contains the input and the outputs of a command. Tests use buffers.

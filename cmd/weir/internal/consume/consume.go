@@ -46,6 +46,7 @@ type options struct {
 	execCredentials bool
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
+	until           untilFlags
 }
 
 // Command returns the command "weir consume".

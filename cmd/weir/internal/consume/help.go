@@ -54,6 +54,8 @@ records to --dead as dead letters, and then the checkpoint moves past them.
 the format of Lambda. In these, the account is that of a --stream given by ARN,
 or 000000000000, and the function is --app.
 
+` + aboutUntil + `
+
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") stop the worker
 gracefully: it finishes its batches, saves its progress and hands over its
 shards. After --stop-timeout it interrupts unfinished batches and reports them;
@@ -77,4 +79,5 @@ const examples = `  weir consume --stream flights --app billing --store sqlite:b
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out register
   weir consume --stream flights --app big --store sqlite:big.db --filter '{"data":{"amount":[{"numeric":[">",100]}]}}'
+  weir consume --stream flights --app nightly --store sqlite:nightly.db --exec ./load --until-tip
   weir consume --stream flights --app look --store memory: --from 15m`

@@ -113,7 +113,15 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	healthy.Store(consumer)
 	told.watch(consumer)
 	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started the worker
-	return ended(t, store, to.run(ctx, consumer))
+	work := func(ctx context.Context) error { return ended(t, store, to.run(ctx, consumer)) }
+	if !o.until.on() {
+		return work(ctx)
+	}
+	e := ending{
+		untilFlags: o.until, t: t, client: client, consumer: consumer, store: store.Store,
+		app: o.app, worker: o.worker, streams: o.streams,
+	}
+	return e.run(ctx, work)
 }
 
 // ended returns the error of the command after its worker has returned err.
