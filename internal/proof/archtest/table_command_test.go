@@ -38,7 +38,7 @@ var commandRows = []row{
 	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
-	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "serve", "shellexec", "stores", "stream"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
 // commandRow returns the row of a package below cmd/weir/internal. others are the packages there

@@ -60,8 +60,7 @@ Ctrl-C, SIGTERM and a closed standard output (as by "| head") stop the worker
 gracefully: it finishes its batches, saves its progress and hands over its
 shards. After --stop-timeout it interrupts unfinished batches and reports them;
 they are handled again. The worker ends at most 20 s after that. A second signal
-ends it at once if it arrives at least a second after the first. If the store
-does not answer, so that progress may not be saved, the exit code is 1.
+at least a second later ends it at once.
 
 Standard output has only records. Standard error has the log, one line per
 event. Many flags set the option of the same name in weir's Go package

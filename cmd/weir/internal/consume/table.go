@@ -72,7 +72,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "until-tip", to: &o.until.tip,
-			text: "end when all records that are in the stream at the start are handled",
+			text: "end when the records that are in the stream at the start are handled",
 			rules: []rule{
 				{!o.until.tip || o.until.at == "", "--until-tip and --until are two ends: give " +
 					"one of them"},
@@ -80,8 +80,8 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "until", to: &o.until.at,
-			text: "end when all records that arrived before this `TIME` are handled " +
-				"(2026-01-31T12:00:00Z, or how long ago: 15m)",
+			text: "end when records from before `TIME` are handled: 2026-01-31T12:00:00Z, or how " +
+				"long ago (15m)",
 			then: func() error { return o.until.parse(time.Now()) },
 		},
 		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +

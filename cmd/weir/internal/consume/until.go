@@ -17,15 +17,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-const aboutUntil = `--until-tip ends the worker when all records that are in the stream at its start
-are handled and saved. --until TIME ends it when this holds for all records that
-arrived before TIME, which must have passed. Later records may be handled too.
-With several workers, each ends when its own shards are that far and no shard
-lacks a living owner. A worker without shards waits. The exit code is 0 if no
-worker has such records left, and 6 if others do or a signal ended the worker.
-Dead-lettered and filtered records count as handled. A failing record, a paused
-stream or an expired checkpoint makes the worker wait: limit that with
-timeout(1). With --to s3, the last objects are written first (--object-age).`
+const aboutUntil = `--until-tip and --until TIME end the worker when all records up to the tip at its
+start, or from before TIME, are handled and saved. The exit code is 6 if other
+workers have such records left, or if a signal ended the worker before.`
 
 // untilFlags contains the flags that end the worker when its work is done.
 type untilFlags struct {

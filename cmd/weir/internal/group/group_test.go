@@ -30,7 +30,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 	worker.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 50 })
 
 	t.Run("list shows the application", func(t *testing.T) {
-		all := clitest.Decode[[]appInfo](t, clitest.MustRun(t, "", "group", "list", store, "-o=json"))
+		all := clitest.Decode[appList](t, clitest.MustRun(t, "", "group", "list", store, "-o=json")).Applications
 		if len(all) != 1 || all[0].App != "a" || all[0].Leases != 2 || all[0].Held != 2 || all[0].Workers != 1 || all[0].Leader != "first" || !slices.Equal(all[0].Streams, []string{"s"}) {
 			t.Errorf("listed as %+v", all)
 		}

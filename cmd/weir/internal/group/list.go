@@ -34,7 +34,7 @@ Workers and leader are listed as they are stored, whether they live or not:
 "weir group describe" looks at their heartbeats. With DynamoDB the whole table
 is read.`,
 		Example: `  weir group list --store sqlite:billing.db
-  weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
+  weir group list --store dynamodb:weir -o json | jq -r '.applications[].app'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := g.URL(cmd)
@@ -51,7 +51,7 @@ is read.`,
 				return err
 			}
 			if out == cli.FormatJSON {
-				return json.NewEncoder(t.Out).Encode(all)
+				return json.NewEncoder(t.Out).Encode(appList{all})
 			}
 			_, err = fmt.Fprint(t.Out, appsText(all))
 			return err
@@ -60,6 +60,11 @@ is read.`,
 	g.RegisterStore(cmd)
 	out.Register(cmd, "output format")
 	return cmd
+}
+
+// appList is the output of group list for programs.
+type appList struct {
+	Applications []appInfo `json:"applications"`
 }
 
 // appInfo describes an application in the output of group list.
