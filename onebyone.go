@@ -17,8 +17,8 @@ import (
 // With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
 // The loop ends when ctx ends, or when the body leaves it. In both cases the worker first stops in
-// order. The record at which the body left the loop is not done, and is handled again. If Run would
-// return an error, the last pair has that error and no record.
+// the same way as when Run ends. The record at which the body left the loop is not done, and is
+// handled again. If Run would return an error, the last pair has that error and no record.
 //
 // Shards take turns by batches: after at most [Options].Batching.MaxRecords records of one shard
 // comes the turn of another. HandlerTimeout and HandoffTimeout apply to batches, including the time
@@ -49,7 +49,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case wanted:
 			yield(Record{}, err)
 		default: // the loop has ended and takes no more
-			c.opts.Logger.Warn("a worker ended with an error after the loop over its records; records after its checkpoints will be handled again",
+			c.opts.Logger.Warn("the loop over Consumer.Records has ended, and its worker then ended with an error; records after the worker's checkpoints will be handled again",
 				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
 	}

@@ -112,7 +112,7 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 			to = Kept
 			o.Failed++
 			if first == nil {
-				first = fmt.Errorf("weir: letter %s: %w", i.ID, err)
+				first = fmt.Errorf("weir: dead letter %s: %w", i.ID, err)
 			}
 		} else {
 			o.Done++

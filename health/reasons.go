@@ -43,7 +43,7 @@ var reasons = [...]reasonRow{
 	NoOtherHandled: {"no_other_handled",
 		"the worker has handled no other record since the record first failed", "patience", Retrying,
 		true, "check what the handler depends on, such as a database"},
-	RateLimited: {"rate_limited", "that would exceed the limit per minute", "rate", Retrying, true,
+	RateLimited: {"rate_limited", "the limit of dead letters per minute is reached", "rate", Retrying, true,
 		"fix the records or the handler, or raise Options.OnFailure.MaxPerMinute"},
 	CutOff: {"cut_off", "cut off", "cut off", Retrying, true, readRemedy},
 
@@ -62,7 +62,7 @@ var reasons = [...]reasonRow{
 		"find out what ShardHandler.Close waits for"},
 	Ended: {"ended", "read to its end", "read to its end", Stopping, false, ""},
 	Abandoned: {"abandoned", "abandoned", "abandoned", Stopping, true,
-		"make the handler return when its context ends; until then only a restart ends it"},
+		"make the handler return when its context ends; only a restart of the process ends a handler that is abandoned now"},
 
 	WaitsForParents: {"waits_for_parents", "waits for its parents", "", NoActivity, false, ""},
 	Paused: {"paused", "paused", "", NoActivity, false,

@@ -40,8 +40,8 @@ type putBench struct {
 // BenchmarkProducer compares the CPU time per record of three ways to put records in order over
 // TLS. The first is a producer. The second is a loop of the SDK's PutRecords with 500 records each.
 // The third is the lower limit: it sends prepared requests, and computes only their hashes, SHA-256
-// for the signature and MD5 for containers. The server is a separate process. The three take turns
-// in one run.
+// for the signature and MD5 for containers. The server is a separate process. One run measures the
+// three ways in turn.
 func BenchmarkProducer(b *testing.B) {
 	for _, c := range []putBench{
 		{name: "1KiB-plain", size: 1 << 10, plain: true, shards: 512, records: 100_000},

@@ -29,8 +29,8 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 		if i, found = d.find(number, done); found {
 			d.done = max(d.done, i+1)
 		}
-		// If a call comes after the records were dropped, only positions can be compared. Such a late
-		// call never marks the end of the shard.
+		// If a call comes after the records were dropped, only positions can be compared. Such a
+		// late call never marks the end of the shard.
 		if d.whole {
 			at, _ = shard.Part(number, done)
 			found = at.Compare(d.upTo) <= 0

@@ -225,7 +225,7 @@ func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 		f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 4 })
 		a.set("view")
 		f.store = a.Store
-		f.until("nobody leads", 8*time.Second, func() bool { return f.view().Leader.Session == "" })
+		f.until("no worker leads", 8*time.Second, func() bool { return f.view().Leader.Session == "" })
 		a.set("")
 		f.until("a leads", 5*time.Second, func() bool { return f.view().Leader.Session == f.session("a") })
 		f.end()
@@ -242,7 +242,7 @@ func TestWhichPartAWorkerTakes(t *testing.T) {
 		want part
 	}{
 		"another leads":                             {candidate{leader: other, trusted: true}, follows},
-		"nobody leads":                              {candidate{leader: none, trusted: true}, campaigns},
+		"no worker leads":                           {candidate{leader: none, trusted: true}, campaigns},
 		"the leader is dead":                        {candidate{leader: other, dead: true, trusted: true}, campaigns},
 		"it leads unexpectedly":                     {candidate{leader: own, trusted: true}, goesOn},
 		"it leads and stops":                        {candidate{leader: own, trusted: true, stopping: true}, resigns},

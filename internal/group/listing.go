@@ -95,7 +95,7 @@ func (l *listed) relist(name string, cfg Config) {
 	l.again = l.began.Add(1)
 	l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.outdated, 5), cfg.ListInterval))
 	if l.outdated++; l.outdated == 3 {
-		cfg.Log.Error("the leases belong to a stream that was created later than the stream that this worker lists; the shards of this stream are not assigned by this worker: check that all workers use the same account and region",
+		cfg.Log.Error("the leases belong to a newer stream with the same name as the stream that this worker lists, so this worker does not assign shards of its stream; check that all workers use the same account and region",
 			"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 	}
 }

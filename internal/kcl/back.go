@@ -172,8 +172,8 @@ func checkTimes(leases []lease.Lease, graph *shard.Graph, at shard.Position) err
 		return nil
 	}
 	return fmt.Errorf(
-		"%d leases of stream %s are at a time, %s in shard %s at the earliest, and the table of "+
-			"the KCL stores none: give --at %s and start the KCL with the initial position "+
+		"the positions of %d leases of stream %s are times, and the KCL's table cannot store times; the "+
+			"earliest is %s, in shard %s: give --at %s and start the KCL with the initial position "+
 			"AT_TIMESTAMP at that time, or give --at oldest",
 		n,
 		first.Stream,

@@ -117,7 +117,7 @@ func TestBack(t *testing.T) {
 4 TRIM_HORIZON over LATEST
 `},
 		"times need --at": {ours: []string{"2 2026-01-31T11:00:00Z", "5 2026-01-31T10:00:00Z", "9 2026-01-31T09:00:00Z"}, fails: true,
-			want: "2 leases of stream orders are at a time, 2026-01-31T10:00:00.000Z in shard " + id(5)},
+			want: "the positions of 2 leases of stream orders are times, and the KCL's table cannot store times; the earliest is 2026-01-31T10:00:00.000Z, in shard " + id(5)},
 		"a later --at": {ours: []string{"5 2026-01-31T10:00:00Z"}, at: "2026-01-31T10:00:01Z", fails: true, want: "give --at 2026-01-31T10:00:00.000Z"},
 		"times as told": {ours: []string{"4 2026-01-31T11:00:00Z", "2 end", "5 2026-01-31T10:00:00Z"}, at: "2026-01-31T10:00:00Z", want: `
 0 SHARD_END new children 1 2 (no lease there, but a later shard has one: it was finished)

@@ -83,8 +83,8 @@ func (w *Watch) See(now time.Time, t Table) {
 		fresh := p.Updated > 0 && now.Sub(time.Unix(p.Updated, 0)).Abs() < metricsOld
 		o := see(w.pulses, p.Key, p.Worker, p.Value, now, begun)
 		o.fresh = o.fresh || fresh && !begun
-		// If a worker has leases, its metrics do not count, because its leases show sooner whether it
-		// runs.
+		// If a worker has leases, its metrics do not count, because its leases show sooner whether
+		// it runs.
 		o.counts = !owns[p.Worker] && (o.moved || o.fresh)
 	}
 }

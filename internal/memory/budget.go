@@ -79,8 +79,8 @@ func (b *Budget) InUse() int {
 func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
 
 // Lack returns an error that wraps [ErrNoMemory]. Its text contains how much of the budget is in
-// use and how many reads wait. The text is made only when it is needed, because each look at a shard
-// that waits for memory calls Lack.
+// use and how many reads wait. The text is made only when it is needed, because each look at a
+// shard that waits for memory calls Lack.
 func (b *Budget) Lack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -69,9 +69,9 @@ const (
 	bringing               // the last read returned records, so more may follow
 	calm                   // the last read returned no records
 	// Values above calm follow a throttled read, which shows that the shard has other readers. The
-	// value decreases by one with each read. Until the value is calm again, the shard is not read more
-	// often than with calm. While the value is at least wary, the shard is read less often than with
-	// calm.
+	// value decreases by one with each read. Until the value is calm again, the shard is not read
+	// more often than with calm. While the value is at least wary, the shard is read less often
+	// than with calm.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
 	// quarters is the number of reads after which the interval is normal again, if a throttled read

@@ -113,8 +113,8 @@ func (l opening) open() next {
 		}
 		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, attempt)
 		lookup := errors.As(err, new(*lineage.LookupError))
-		// Another worker may be able to look up the position. If the failure lasts, this worker releases
-		// the lease, as for a shard that it cannot read.
+		// Another worker may be able to look up the position. If the failure lasts, this worker
+		// releases the lease, as for a shard that it cannot read.
 		if lookup {
 			l.failsAgain(attempt, err)
 		} else {

@@ -193,7 +193,7 @@ func (t *trial) giveUp(d *Handover, id string) next {
 // is known.
 func (t *trial) tellSuspected(id string, pause time.Duration) {
 	l, d := t.loop, t.Deaths
-	what := "workers died one after the other at the same position of this shard; its records are handled one at a time to find the cause"
+	what := "workers died one after the other at the same position of this shard; the records of the shard are handled one at a time to find the cause"
 	args := []any{"seq", d.At, "died", d.Count}
 	if id != "" {
 		what = "a record kills the worker that handles it; it is handled again after a pause, or dead-lettered"

@@ -81,7 +81,7 @@ var (
 	// ErrForHeir is returned by weir.RecordFunc when another worker is to get the lease before all
 	// records of the batch were tried. The next owner reads the rest again. Middleware between weir
 	// and the RecordFunc may look for ErrHandedOff in it.
-	ErrForHeir = fmt.Errorf("weir: the rest of the page is left to the next owner: %w", ErrHandedOff)
+	ErrForHeir = fmt.Errorf("weir: the next owner handles the rest of the batch: %w", ErrHandedOff)
 	// ErrStalled is the cause of a handler's context when the shard makes no progress.
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrGoexit is the error of a function that ended its goroutine.

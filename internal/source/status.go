@@ -18,8 +18,8 @@ type Status struct {
 	Err    error // the error of the last read; nil if it succeeded
 	// Lacks describes how much memory is in use while Doing is AwaitingMemory. Otherwise it is nil.
 	Lacks error
-	// Throttled is the number of throttled calls, and Failed is the number of other failed calls. Both
-	// count from the beginning of reading.
+	// Throttled is the number of throttled calls, and Failed is the number of other failed calls.
+	// Both count from the beginning of reading.
 	Throttled, Failed int
 	// Retried is the number of calls that were retried because their first connection was silent.
 	Retried  int

@@ -60,8 +60,8 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 		k, err = c.ask(ctx, s, k)
 		k.sure = err == nil && k.at == before && !other
 		if err == nil && !k.sure {
-			// The stream was listed after its creation time was read, so it was created at that time or
-			// later. The query after the next listing shows whether it was created later.
+			// The stream was listed after its creation time was read, so it was created at that
+			// time or later. The query after the next listing shows whether it was created later.
 			listing, starts, err = listFrom(ctx, c.Client, s, start)
 		}
 	}

@@ -45,7 +45,7 @@ type Packed interface {
 }
 
 // errPutSlow is the cause of a timeout of PutRecords.
-var errPutSlow = fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
+var errPutSlow = fmt.Errorf("the answer was not complete in time: %w", context.DeadlineExceeded)
 
 // PutRecords makes a PutRecords call without retries. It returns the result of each record, from
 // the answer. The results share memory. Errors are the same as for [Caller.GetRecords].

@@ -153,7 +153,8 @@ type emission struct {
 	judge   *judge.Batch
 }
 
-// emit is the Config.Emit of every worker. It carries out the decision of the driver.
+// emit stores results. It is the window.Config.Emit of every worker, and carries out the decision
+// of the driver.
 func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	of := about(r.Term.Stream, r.Term.Shard)
 	c := &call{life: l, op: "emit", about: of, ctx: ctx, body: &emission{results: r}}

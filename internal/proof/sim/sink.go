@@ -157,7 +157,7 @@ type sinkReply struct {
 	panics bool
 }
 
-// shardRun returns the run of a worker with a sink. It sets l.pulls.
+// shardRun returns the function that runs a worker with a sink. It sets l.pulls.
 func (l *life) shardRun(consumer *weir.Consumer) func() error {
 	position, idle := l.position, time.Duration(0)
 	if c := l.w.crosses; c != nil {
@@ -365,6 +365,6 @@ func (w *world) shardAbout(about string) string {
 	return nameOf(w.streams[0].now, about)
 }
 
-// opensLess reports whether a worker can never read the leases. Shards of sinks need the leases to
-// start.
+// opensLess reports whether a worker can never read the leases. A worker with a sink needs them to
+// open a shard.
 func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

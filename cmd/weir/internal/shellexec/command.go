@@ -98,7 +98,8 @@ func hint(code int) string {
 	return ""
 }
 
-// commands contains the running commands, for an exit that does not wait for them.
+// commands contains the running commands. KillAll kills them if the program exits without waiting
+// for them.
 var commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]bool

@@ -117,8 +117,8 @@ func view(t testing.TB, s lease.Store, since string) lease.View {
 
 const jump = 1 << 20
 
-// settled reads the rows like a leader until previous owners can no longer trust their leases. Then
-// it assigns all leases to a new session.
+// settled reads the rows like a leader until the leases of previous owners are no longer valid.
+// Then it assigns all leases to a new session.
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
@@ -236,7 +236,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 
 	after := open(t, replica.Addr, redisstore.Options{})
 	over(t, after, "a")
-	over(t, after, "b") // it may still trust its last answer
+	over(t, after, "b") // its leases may still be valid
 	v := view(t, after, "")
 	for _, l := range v.Leases {
 		if l.Epoch <= jump || !l.Finished() && !strings.HasPrefix(l.Owner, "lost:") {
