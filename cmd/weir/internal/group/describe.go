@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type describeOptions struct {
 	stream string
 	noLag  bool
 	look   target.LookFlag
+	again  bool
 }
 
 func describeCommand(t cli.Terminal) *cobra.Command {
@@ -51,6 +53,7 @@ it has seen a heartbeat from every worker, for at most two heartbeat intervals
 (see --look) and at most 10 s. A worker with a longer interval that was not
 seen is "unknown".`,
 		Example: `  weir group describe --app billing --store sqlite:billing.db
+  weir group describe --app billing --store sqlite:billing.db --watch
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
 		Args: cli.NoArgs,
@@ -62,13 +65,22 @@ seen is "unknown".`,
 			if err := o.look.Check(true); err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), t, url)
+			if !o.again {
+				return o.run(cmd.Context(), t, url)
+			}
+			return cli.Again(cmd.Context(), t, func(ctx context.Context, t cli.Terminal) (string, error) {
+				var out strings.Builder
+				t.Out = &out
+				err := o.run(ctx, t, url)
+				return out.String(), err
+			})
 		},
 	}
 	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of the stream `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not read the lag from Kinesis")
 	o.look.Register(cmd, "how long to look for heartbeats at most, by default for two of the slowest worker's; 0 does not")
+	cli.RegisterWatch(cmd, &o.again)
 	o.out.Register(cmd, "output format")
 	return cmd
 }
