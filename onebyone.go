@@ -65,11 +65,11 @@ type oneByOne struct {
 // loopTurn is a batch for the loop. The loop has it until the channel over or the channel
 // oneByOne.closed is closed.
 type loopTurn struct {
-	ctx   context.Context // the term's
-	trust func() error    // why the shard is not this worker's any more, by the clock
-	batch *Batch
-	over  chan struct{}
-	err   error // why not every record is done
+	ctx        context.Context // the term's
+	checkLease func() error    // why the shard is not this worker's any more, by the clock
+	batch      *Batch
+	over       chan struct{}
+	err        error // why not every record is done
 }
 
 // loop takes turns until ctx or the run ends, or until the body leaves the loop. It returns false
@@ -97,7 +97,7 @@ func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(R
 // because the timer that ends ctx may be late after the process was suspended.
 func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) bool {
 	for _, r := range t.batch.Records {
-		if t.err = t.trust(); t.err == nil {
+		if t.err = t.checkLease(); t.err == nil {
 			t.err = context.Cause(t.ctx)
 		}
 		if t.err != nil || ctx.Err() != nil {
@@ -119,12 +119,12 @@ var errLoopLeft = errors.New("weir: the loop over the records has ended")
 
 // pull passes the batches of a shard to the loop, one turn each.
 func (o *oneByOne) pull(ctx context.Context, s *Puller) error {
-	left, trust := false, func() error { return s.term.Check(time.Now()) }
+	left, checkLease := false, func() error { return s.term.Check(time.Now()) }
 	for b, err := range s.Batches() {
 		if err != nil {
 			return err
 		}
-		t := &loopTurn{ctx: ctx, trust: trust, batch: b, over: make(chan struct{})}
+		t := &loopTurn{ctx: ctx, checkLease: checkLease, batch: b, over: make(chan struct{})}
 		select {
 		case o.turns <- t:
 		case <-o.closed:

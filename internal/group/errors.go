@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrLeaseLost is the cause of a term's context when this worker can no longer trust the lease.
+	// ErrLeaseLost is the cause of a term's context when the lease is no longer valid.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
 	// ErrStopping is the cause of a term's context when its handler exceeded the stop timeout.
 	ErrStopping = errors.New("weir: the worker stops")

@@ -442,7 +442,7 @@ func TestAStoreOutageStopsEverybodyAndMovesNothing(t *testing.T) {
 		last := f.log[len(f.log)-1].at
 		f.mu.Unlock()
 		if over := last.Sub(down); over > 4500*time.Millisecond || over < 3*time.Second {
-			t.Errorf("the last record was handled %v into the outage; trust lasts 4.5 s from the last heartbeat", over)
+			t.Errorf("the last record was handled %v into the outage; leases are valid for 4.5 s after the last heartbeat", over)
 		}
 		for _, m := range f.workers {
 			m.link.set(false, false)

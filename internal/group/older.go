@@ -41,7 +41,7 @@ func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	if len(names) == 0 || !o.asking.CompareAndSwap(false, true) {
 		return
 	}
-	ctx := w.trust.context(nil)
+	ctx := w.validity.context(nil)
 	w.running.Go(func() {
 		defer o.asking.Store(false)
 		o.look(ctx, names, w.cfg)

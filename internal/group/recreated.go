@@ -36,7 +36,7 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		case l.Owner != "":
 			actions = append(actions, lease.Action{Kind: lease.Revoke, Key: l.Key, Epoch: l.Epoch})
 		case live[l.Revoked] && !(isRipe && at == l.Epoch):
-			// A session may still trust this lease.
+			// This lease may still be valid for a session.
 		default:
 			s, ok := here[l.Shard]
 			if !ok {

@@ -36,7 +36,7 @@ func (w *worker) stopped() bool {
 	}
 	if since >= w.cfg.Stop && !w.cancelled {
 		w.cancelled = true
-		w.trust.end(ErrStopping)
+		w.validity.end(ErrStopping)
 	}
 	for _, t := range w.terms {
 		if !t.state().returned {
@@ -97,7 +97,7 @@ var errSessionEnded = errors.New("the session ended before the worker stopped, a
 // farewell ends the session. After an outage it first sends a heartbeat. Without it, Leave could
 // succeed for a session that was ended during the outage, although the store rejects its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
-	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
+	if !w.first && (!w.outage.IsZero() || w.validity.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
 		orders, err := w.cfg.Store.Heartbeat(call, w.cfg.App, report)
 		cancel()

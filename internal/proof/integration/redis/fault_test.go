@@ -144,14 +144,14 @@ func settled(t testing.TB, s lease.Store) {
 		waited += 500 * time.Millisecond
 	}
 	if waited < 5*time.Second {
-		t.Errorf("leases were given out after %s, but old owners may trust theirs for 5s", waited)
+		t.Errorf("leases were given out after %s, but they may be valid for their old owners for 5s", waited)
 	}
 	if held := beat(t, s, lease.Report{Session: "c"}).Held; len(held) != 2 {
 		t.Errorf("c holds %v", held)
 	}
 }
 
-func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing.T) {
+func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilNoLeaseIsValid(t *testing.T) {
 	for name, restart := range map[string]func(*servers.Database){
 		"in order": (*servers.Database).Restart, "a crash": func(d *servers.Database) { d.Kill(); d.Start() },
 	} {
