@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/health"
 )
 
@@ -91,7 +90,7 @@ func (s *story) summary(app health.Application, now time.Time) {
 	if lag >= 0 {
 		about = append(about, "lag", lag.Round(time.Millisecond))
 	}
-	s.log.Info("summary of the last "+figures.Duration(now.Sub(s.summed).Round(time.Second)), about...)
+	s.log.Info("what the worker did since the previous summary", append(about, "for", now.Sub(s.summed).Round(time.Second))...)
 	s.before, s.summed = counts, now
 }
 

@@ -116,7 +116,7 @@ func TestAWorkerTellsItsStory(t *testing.T) {
 		for what, n := range map[string]int{
 			"records wait for a long time, or shards are not read": 1,
 			"the shards of this worker are well again":             1,
-			`msg="summary of the last 10 min"`:                     2,
+			"what the worker did since the previous summary":       2,
 			"records=1 handler_failures=":                          2, // the first summary and the end
 			"the worker has stopped; its progress is saved":        1,
 		} {
