@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strconv"
 	"strings"
 	"testing"
 )

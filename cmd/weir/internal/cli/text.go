@@ -19,8 +19,8 @@ func Visible(s string) string { return escape(s, "") }
 // VisibleLines is like Visible, but keeps line breaks and tabs.
 func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
-// Lines wraps a text to lines of at most the given number of columns. A longer word is a line of its
-// own.
+// Lines wraps a text to lines of at most the given number of columns. A longer word is a separate
+// line.
 func Lines(text string, columns int) []string { return strings.Split(wrap(text, columns), "\n") }
 
 // escape escapes unprintable characters, except those in but.

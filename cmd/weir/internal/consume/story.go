@@ -57,7 +57,7 @@ func (s *story) run(ctx context.Context, work func(context.Context) error) error
 	about := append(countsOf(all, weir.Counts{}), "after", time.Since(began).Round(time.Second))
 	switch {
 	case err != nil:
-		s.log.Warn("the worker has stopped with an error", append(about, "err", err)...)
+		s.log.Warn("the worker has stopped with an error", about...)
 	default:
 		s.log.Info("the worker has stopped; its progress is saved and its shards are released", about...)
 	}
@@ -123,8 +123,8 @@ type lasting struct {
 	said  bool      // the bad state was logged
 }
 
-// see takes the present state. changed is true if a bad state has lasted long enough, or if one that
-// was logged is over. began is when the bad state began, or zero if it is over.
+// see takes the present state. changed is true if a bad state has lasted long enough, or if a bad
+// state that was logged is over. began is when the bad state began, or zero if it is over.
 func (l *lasting) see(s health.State, now time.Time) (changed bool, began time.Time) {
 	switch s {
 	case health.OK, health.Idle, health.NotKnown:
@@ -148,7 +148,7 @@ type leases struct {
 	*leaseCounts
 }
 
-// leaseCounts is what all copies of a handler share.
+// leaseCounts is the state that all copies of a handler share.
 type leaseCounts struct {
 	verbose bool
 	root    slog.Handler // with the attributes of the worker

@@ -33,7 +33,7 @@ type term struct {
 	epoch uint64
 }
 
-// progress is what a worker has seen of its application since its start.
+// progress contains the observations of a worker about its application since its start.
 type progress struct {
 	since   time.Time // the records that arrived before this time must be handled
 	now     func() time.Time
@@ -52,8 +52,8 @@ type beat struct {
 	moved time.Time // zero if only one count was seen
 }
 
-// see takes the status of the shards that this worker holds. It returns the number of those that
-// still have records to handle. A shard that was handled up to the time stays so for its term.
+// see takes the status of the shards that this worker holds. It returns how many of them still have
+// records to handle. Once a shard has none, it does not count again during the same term.
 func (p *progress) see(shards []weir.ShardStatus) (behind int) {
 	own := make(map[term]bool, len(shards))
 	for i := range shards {
@@ -120,7 +120,7 @@ func (p *progress) decide(v lease.View) (d decision) {
 	return d
 }
 
-// readBy says who reads a shard.
+// readBy is the worker that reads a shard.
 type readBy uint8
 
 const (
@@ -138,7 +138,7 @@ type assignment struct {
 	workers map[string]*lease.Worker
 }
 
-// of returns who reads a shard. why explains owed.
+// of returns which worker reads a shard. why is the reason if the result is owed.
 func (a *assignment) of(l *lease.Lease) (by readBy, why string) {
 	if l.Finished() {
 		return finished, ""
@@ -166,7 +166,7 @@ func (a *assignment) of(l *lease.Lease) (by readBy, why string) {
 	return owed, "has no owner yet"
 }
 
-// ofOwner returns who reads a shard that has an owner.
+// ofOwner does the same for a shard that has an owner.
 func (a *assignment) ofOwner(l *lease.Lease) (by readBy, why string) {
 	owner := a.workers[l.Owner]
 	switch {

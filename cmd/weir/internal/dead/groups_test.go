@@ -108,7 +108,7 @@ func TestAPayloadIsDecoded(t *testing.T) {
 	}
 }
 
-// The whole text of a dead letter is printable, whatever strangers have put into it.
+// The text of a dead letter is printable, even if its record contains terminal controls.
 func TestADeadLetterIsShown(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)

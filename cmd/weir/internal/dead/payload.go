@@ -79,8 +79,8 @@ func letterText(i *deadletter.Item) string {
 	return b.String()
 }
 
-// payloadText returns a payload for people, and what it is. It unpacks gzip if the data says that it
-// is gzip. JSON is indented, other text is unchanged, and everything else becomes hexadecimal
+// payloadText returns a payload for people, and its format. It unpacks data that begins as gzip
+// does. JSON is indented, other text is unchanged, and everything else becomes hexadecimal
 // digits.
 func payloadText(data []byte) (what, text string) {
 	packed := ""

@@ -121,8 +121,8 @@ type appInfo struct {
 	Leases   int          `json:"leases"`
 	Finished int          `json:"finished"`
 	Held     int          `json:"held"`
-	Workers  int          `json:"workers"` // that send heartbeats
-	Silent   int          `json:"silent"`  // workers that have not ended and send none
+	Workers  int          `json:"workers"` // workers that send heartbeats
+	Silent   int          `json:"silent"`  // workers that have not ended and send no heartbeats
 	// DeadLettered is the number of records that live workers dead-lettered or skipped lately.
 	DeadLettered int `json:"dead_lettered"`
 	// Leader is the last worker that became the leader. It may be dead.

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// appLook is what the command has seen of an application.
+// appLook contains the observations of an application.
 type appLook struct {
 	app    string
 	view   lease.View
@@ -141,7 +141,7 @@ func (o *listOptions) lags(ctx context.Context, t cli.Terminal, store stores.Sto
 	}
 }
 
-// summary evaluates what was seen of an application.
+// summary evaluates the observations.
 func (l *appLook) summary() appInfo {
 	v := l.view
 	a := appInfo{App: l.app, Streams: target.StreamsOf(v.Leases), Leases: len(v.Leases), Paused: v.Paused}
