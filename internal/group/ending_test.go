@@ -90,9 +90,9 @@ func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
 	return m.Store.Leave(ctx, app, r)
 }
 
-// A first heartbeat whose answer was lost has created a session, and a leader would assign leases
-// to it. The worker ends that session. If the worker holds no lease, a silent store delays the end
-// of the worker by at most one heartbeat interval.
+// If the answer to a session's first heartbeat is lost, the store has the session, and a leader
+// would assign leases to it. The worker ends that session. If the worker holds no lease, a silent
+// store delays the end of the worker by at most one heartbeat interval.
 func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ type candidate struct {
 	vacant      time.Duration // time since there was a live leader
 }
 
-// part is the role that a worker takes after that decision.
+// part is the role that candidate.decide returns.
 type part uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 // leaveToOthers is the number of heartbeats after which a worker that resigned campaigns again. The
-// other workers notice with their next heartbeat that there is no leader, so they come first.
+// other workers notice with their next heartbeat that there is no leader, so they campaign first.
 const leaveToOthers = 3
 
 // decide returns the worker's role.

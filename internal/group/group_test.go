@@ -380,7 +380,7 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			// For the other workers this is the same as death. The worker itself must stop.
+			// The victim loses its connection. To other workers it looks dead. It must stop.
 			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The cases show the effect of the next orders on a lease. Its reader continues, must return or
-// starts again. They also show the next heartbeat.
+// Each case shows what the next orders do to a lease: its reader continues, must return, or starts
+// again. It also shows the next heartbeat.
 func TestWhatOrdersMakeOfALease(t *testing.T) {
 	const same, another, none = "the same term", "another term", "no term"
 	waits := func(t *Term) error { <-t.Reading().Done(); return nil }

@@ -116,7 +116,8 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 	}
 }
 
-// Without a waiting goroutine, Reading reports its state at the time of the call.
+// The context that Reading returns reports the current state, whether or not a goroutine waits for
+// it. A call of its method Err allocates nothing.
 func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()

@@ -107,8 +107,8 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load is usually reported together with a position. It is reported alone if it has changed by
-// loadStep classes, and the last report is older than loadPause.
+// A load is usually reported together with a position. It is reported without a position if it has
+// changed by loadStep classes, and the last report is older than loadPause.
 const (
 	loadStep  = 2
 	loadPause = 30 * time.Second
@@ -186,7 +186,7 @@ func (t *Term) SetMark(m Mark) {
 	t.mark.of = m
 }
 
-// moveToMark moves at to the handler's mark. The caller holds far.
+// moveToMark sets the field at to the handler's mark. The caller holds far.
 func (t *Term) moveToMark() {
 	if t.mark == nil || t.mark.of == nil || t.fixed {
 		return
@@ -341,8 +341,8 @@ func (t *Term) unsaved() bool {
 // The heartbeat loop calls the following methods.
 
 // drain requests that the reader return. If the reader already returned because the lease expired,
-// it has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing
-// would release it, and a handoff would wait for its timeout.
+// it has nothing left to finish, and drain makes the next heartbeat release the lease. If drain did
+// not do this, a handoff of the lease would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true

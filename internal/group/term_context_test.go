@@ -72,8 +72,9 @@ func TestTheContextOfATerm(t *testing.T) {
 	}
 }
 
-// The validity may end just before the reader returns for that reason. A goroutine that waits for
-// the context still gets the cause of that end, even if it has not reached the derived context yet.
+// The leases may expire just before the reader returns for that reason. A goroutine that waits for
+// the term's context still gets ErrLeaseLost as the cause, even if the end of the validity has not
+// reached the derived context yet.
 func TestTheCauseOfTheEndOfValidityIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

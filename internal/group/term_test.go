@@ -132,8 +132,9 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// A requested lease goes back when its reader returns. It does not if the reader returns too late,
-// or if the return was already reported.
+// If the store requests a lease back, the worker releases it when the reader returns. It does not
+// release the lease if the lease expired before the reader returned, or if a release is already
+// reported.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

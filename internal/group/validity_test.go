@@ -81,7 +81,8 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// Timers may be late or may never fire. Leases still expire on time, because Check ends it.
+// Timers may be late or may never fire. Leases still expire on time, because Check ends the
+// validity.
 func TestCheckEndsValidityWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },

@@ -221,8 +221,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // changesTerms reports whether progress requires an action of the leader.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders. took is the duration of the heartbeat. take keeps almost nothing of the
-// orders, because they contain every held lease.
+// take acts on orders. took is the duration of the heartbeat. take copies the few values that it
+// needs. The orders contain every held lease and should not stay in memory.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
 		// Sort the leases of a store that violates the contract. Otherwise they would look lost.

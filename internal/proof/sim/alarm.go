@@ -33,7 +33,7 @@ func (a *alarms) next(at, now int64) <-chan time.Time {
 	return a.all[a.set-1].timer.C
 }
 
-// over notes that the next alarm has fired.
+// over notes that the earliest alarm has fired.
 func (a *alarms) over() { a.set-- }
 
 func (a *alarms) stop() {

@@ -305,7 +305,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	if before.Revoked != "" && before.Revoked != now.Owner {
 		if other := w.books.of[before.Revoked]; other != nil && !other.dead.Load() && other.trusted.until > w.now() {
 			if _, still := other.trusted.held[now.Key]; still {
-				w.breaks("%s is given out while %s, from whom it was revoked, may trust it", now.Key, other.who)
+				w.breaks("%s is assigned while the lease is still valid for %s, from which it was revoked", now.Key, other.who)
 			}
 		}
 	}
@@ -322,7 +322,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 				continue // the owner asks the sink and then returns the lease
 			}
 			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
-				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
+				w.breaks("%s is assigned before its parent %s is finished", now.Key, p.ID)
 			}
 		}
 	}
@@ -416,7 +416,7 @@ func (w *world) well() string {
 		case l.Owner == "" && back:
 			continue
 		case l.Owner == "":
-			return "nobody owns " + l.String()
+			return "no worker owns " + l.String()
 		case back && w.isOver(l.Owner) && !w.said(l.Stream):
 			if w.isEnded(v, l.Owner) {
 				continue
@@ -449,7 +449,7 @@ func (w *world) well() string {
 	for _, s := range v.Workers {
 		l := w.books.of[s.Session]
 		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
-			return "nobody has found out that " + s.Name + " is dead"
+			return "no worker has noticed that " + s.Name + " is dead"
 		}
 		// The row of an ended session stays for ten failover times. The simulation does not wait
 		// that long here.

@@ -41,8 +41,8 @@ type duties struct {
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
-	// late is the last time at which something that began before the last fault was in flight or
-	// completed.
+	// late is the last time at which the application made progress, or at which an effect of a
+	// fault still lasted. The time limit of unsettled begins at late.
 	late   int64
 	places uint64             // hash of the checkpoints, if records are dropped
 	done   int                // records that are not missing, plus shards
@@ -60,8 +60,8 @@ type hindered struct {
 	store int64
 	beat  int64 // when a heartbeat last took effect, possibly long after a crash
 	begun int64 // when the first heartbeat took effect
-	// unbeaten is like store, but only for heartbeats. The next successful heartbeat restarts the
-	// leader's own watchdog.
+	// unbeaten is like store, but only for heartbeats. After an outage, the next successful
+	// heartbeat restarts the time after which the leader resigns.
 	unbeaten int64
 	resigned int64
 	stopping int64 // since when the life has been stopping
@@ -202,8 +202,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars notes the time from which the leader's calls to the store fail. That is now, or the end of
-// its current call.
+// bars notes the time from which the leader's calls to the store fail. That is now. If one of these
+// calls is in progress, it is half of the failover time later, when that call has ended.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -323,8 +323,8 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 			delete(d.missing, sh) // the shard waits for the parent
 			return
 		case known && w.streamOf(&l) != nil && l.Epoch > 1:
-			// No worker finished this parent. Its lease was created as finished, because the parent
-			// ended before the start.
+			// A worker finished this parent. A lease that is finished at epoch 1 never had an
+			// owner: it was created as finished, because the shard ended before the start.
 			named = true
 		}
 	}
@@ -372,14 +372,16 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		// No lease is assigned before the leader has listed the stream.
+		// If the application starts at the tip or at a time, no lease is assigned before the leader
+		// has listed the stream.
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		switch leader := w.books.of[w.leader]; {
 		case !w.readable(l, sh):
 			d.since = now
-		// No lease is assigned before a worker that reads the stream has listed it.
+		// If the leader does not read the stream, no lease is assigned before a worker that reads
+		// the stream has listed it.
 		case leader != nil && !leader.reads(l.Stream):
 			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
@@ -392,8 +394,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		// The lease of the parent was set back to an earlier position after this lease was
-		// assigned.
+		// The lease of a parent was set back to an earlier position after this lease was assigned.
+		// No worker gets this lease before the parent is finished again.
 		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) {
 			d.since = now
 			return

@@ -132,7 +132,8 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	}
 }
 
-// noted returns the number of records up to the last record that a goroutine marked as done later.
+// noted returns the number of records up to the last record that a goroutine marked as done after
+// the call that started it.
 func (left *leftover) noted(done map[judge.ID]uint64) int {
 	for i, id := range slices.Backward(left.ids) {
 		if done[id] == left.epoch {

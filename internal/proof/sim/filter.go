@@ -76,7 +76,7 @@ func (w *world) putFiltered(id judge.ID, shard string) {
 	w.judge.PutDropped(id, shard)
 }
 
-// droppedRecords returns the number of records that were put and are dropped.
+// droppedRecords returns the number of records that were put and that the filter drops.
 func (w *world) droppedRecords() int {
 	if w.filters == nil {
 		return 0

@@ -201,11 +201,11 @@ func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int)
 	case together != 1:
 		return fmt.Sprintf("%s is dead-lettered as one that kills, with %d others", id, together-1)
 	case k.alone[id] == 0 && !w.diedTrying(about(letter.Stream, letter.Shard), letter.Position):
-		return fmt.Sprintf("%s is dead-lettered as one that kills, and nobody died with it alone", id)
+		return fmt.Sprintf("%s is dead-lettered as one that kills, but no worker died while it handled only this record", id)
 	case letter.Attempts < k.after:
 		return fmt.Sprintf("%s is dead-lettered after %d workers died, not %d", id, letter.Attempts, k.after)
 	case letter.Attempts > len(k.ended):
-		return fmt.Sprintf("%s is dead-lettered after %d workers died, it says; %d did", id, letter.Attempts, len(k.ended))
+		return fmt.Sprintf("%s is dead-lettered after %d deaths of workers according to its dead letter, but %d died", id, letter.Attempts, len(k.ended))
 	}
 	return ""
 }

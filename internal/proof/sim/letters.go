@@ -333,7 +333,7 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		case letter.Reason == deadletter.Attempts && letter.Attempts < p.MaxAttempts:
 			w.breaks("%s is dead-lettered after %d attempts of %d", id, letter.Attempts, p.MaxAttempts)
 		case letter.Reason == deadletter.Rejected && f.rejected == 0:
-			w.breaks("%s is dead-lettered as rejected, and nobody has", id)
+			w.breaks("%s is dead-lettered as rejected, but no handler rejected it", id)
 		case letter.Reason == deadletter.Rejected && !alone, p.Bisect && !alone:
 			w.breaks("%s is given up for others that it was handed over with", id)
 		case letter.Reason == deadletter.Age && (p.MaxAge == 0 || w.wall().Sub(letter.Arrived) < p.MaxAge-w.skewed()):

@@ -294,7 +294,7 @@ func (w *world) returned(l *life, err error) {
 // holdsNothing reports a violation if Run returned no error about leases, although the store still
 // lists some leases of the worker.
 func (w *world) holdsNothing(l *life, err error) {
-	v, failed := w.store.View(context.Background(), "app", "")
+	v, failed := w.store.View(context.Background(), w.app, "")
 	if failed != nil {
 		w.breaks("looking at the store: %v", failed)
 		return

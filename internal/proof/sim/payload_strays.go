@@ -47,10 +47,10 @@ func (w *world) keepsStrays(l *life, about string, e *emission) {
 	l.strays[about] = left
 }
 
-// repeats returns the records that may be in these results although earlier results contain them. A
-// term may start at the first record of a new window, and must then not count later records that
-// belong to earlier windows. If that first record has expired, the worker does not know about the
-// new window, so it counts those records again.
+// repeats returns the records of ids that may be in results from the position from although earlier
+// results contain them. A term may start at the first record of a new window. It must then not
+// count later records that belong to earlier windows. If that first record has expired, the worker
+// does not know about the new window, so it counts those records again.
 func (v *windows) repeats(of string, from weir.Position, ids []judge.ID) map[judge.ID]bool {
 	if v.payload == nil || from.Kind() != shard.Sequence || from.Done() == shard.Whole {
 		return nil

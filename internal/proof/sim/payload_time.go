@@ -153,8 +153,8 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check describes what is wrong with results that ended together. It checks only what is certain
-// before the end of the simulation.
+// check describes what is wrong with the results of windows that ended together. The checks that
+// need all results of a shard are in [payloadTime.tallied].
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts
@@ -196,7 +196,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	}
 	if n := v.upTo(of, r.UpTo); early {
 		p.cuts[of][n] = true
-		// It is not known whether all windows ended there.
+		// The results do not show whether all windows ended there.
 	} else if len(r.Windows) == 0 && !p.cuts[of][n] {
 		p.cuts[of][n] = false
 	}

@@ -43,7 +43,7 @@ type arrived struct {
 	timed  bool
 }
 
-// cut is a sequence of records of a shard whose results ended together.
+// cut is a sequence of records of a shard whose windows ended together.
 type cut struct {
 	next int // index of the first record after the cut
 	full bool
@@ -92,7 +92,8 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow notes a record that was put. For an aggregate it notes the last record.
+// putInWindow notes the records of a container that was put, except records that the filter drops.
+// It marks the last noted record of the shard as the last one of its aggregate.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
@@ -209,7 +210,7 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut checks records whose results ended together. The records must be consecutive in their shard.
+// cut checks records whose windows ended together. The records must be consecutive in their shard.
 // No record may belong to a later window than the first record.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {

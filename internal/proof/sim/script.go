@@ -233,8 +233,8 @@ func (s *shared) allWorkers() (all []*worker) {
 	return all
 }
 
-// stays chooses a leader and a reader that remain cut off. It returns nil for both unless the seed
-// selects this and there are other workers.
+// stays chooses a leader and a reader that remain cut off. Each of them is nil unless the seed
+// selects its fault and at least two workers run.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0
@@ -327,8 +327,9 @@ func (w *world) emptied() {
 		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		// An operator finished the lease. A worker may have held the lease at that time, and may
-		// have died since.
+		// An operator finished the lease. Its field Revoked may still name the worker that held the
+		// lease at that time, also if that worker has died since. No worker reads a finished lease,
+		// so it counts as free.
 		if l.Finished() && l.Owner == "" {
 			continue
 		}

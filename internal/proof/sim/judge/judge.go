@@ -245,7 +245,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	s := j.shard(b.Shard)
 	for _, other := range s.active {
 		if other.Alive() && !j.beside(b, other) {
-			j.breaks("two workers trust %s at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
+			j.breaks("the lease of %s is valid for two workers at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
 		}
 	}
 	s.active = append(s.active, b)

@@ -106,7 +106,7 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 		{"two workers at once", func(c *court) {
 			c.begins(one, "parent", 1, yes, k1)
 			c.begins(two, "parent", 2, yes, k1)
-		}, "two workers trust parent at once"},
+		}, "the lease of parent is valid for two workers at once"},
 		{"the first was told to stop", func(c *court) {
 			c.begins(one, "parent", 1, no, k1)
 			c.begins(two, "parent", 2, yes, k1)
