@@ -62,7 +62,7 @@ func Again(ctx context.Context, t Terminal, look func(context.Context, Terminal)
 func (t Terminal) redraw(text string, n int) error {
 	width, height, ok := t.size()
 	if !ok {
-		if n > 0 {
+		if n > 0 && strings.Count(text, "\n") > 1 { // a single line is an object of -o json
 			text = "\n" + text
 		}
 		_, err := io.WriteString(t.Out, text)

@@ -18,9 +18,9 @@ func TestAgainShowsEachResult(t *testing.T) {
 		want string
 		err  string
 	}{
-		"texts":         {func(n int, _ Terminal) (string, error) { return fmt.Sprintf("look %d\n", n), nil }, "look 0\n\nlook 1\n\nlook 2\n", ""},
+		"texts":         {func(n int, _ Terminal) (string, error) { return fmt.Sprintf("look %d\n", n), nil }, "look 0\nlook 1\nlook 2\n", ""},
 		"with a note":   {func(n int, t Terminal) (string, error) { t.Note("no lag"); return "a\n", nil }, "a\n\nweir: no lag\n\na\n\nweir: no lag\n\na\n\nweir: no lag\n", ""},
-		"a later error": {func(n int, _ Terminal) (string, error) { return "a\n", map[int]error{1: errors.New("no answer")}[n] }, "a\n\nNo result: no answer\n\na\n", ""},
+		"a later error": {func(n int, _ Terminal) (string, error) { return "a\n", map[int]error{1: errors.New("no answer")}[n] }, "a\nNo result: no answer\na\n", ""},
 		"a first error": {func(int, Terminal) (string, error) { return "a\n", errors.New("no answer") }, "", "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
