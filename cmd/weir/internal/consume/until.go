@@ -75,11 +75,11 @@ var errGoal = errors.New("all records are handled")
 const (
 	// stepEvery is the pause between two looks at the shards of this worker.
 	stepEvery = 500 * time.Millisecond
-	// storeEvery is the pause between two looks at the store. The heartbeats of workers arrive there
-	// once a second.
+	// storeEvery is the pause between two looks at the store. The heartbeats of workers arrive
+	// there once a second.
 	storeEvery = time.Second
-	// listEvery is the pause between two listings of the streams. After the next listing, the worker
-	// does not wait for shards that have left their stream.
+	// listEvery is the pause between two listings of the streams. After the next listing, the
+	// worker does not wait for shards that have left their stream.
 	listEvery = time.Minute
 	// checkTime limits the last look at the shards of other workers.
 	checkTime = 30 * time.Second
