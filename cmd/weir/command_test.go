@@ -17,7 +17,7 @@ import (
 func TestEveryCommandTeaches(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		if name := cmd.Name(); cmd.Hidden || name == "help" || name == "completion" {
+		if name := cmd.Name(); cmd.Hidden || name == "help" || name == "completion" || cmd.IsAdditionalHelpTopicCommand() {
 			return
 		}
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Long) <= len(cmd.Short) {

@@ -216,7 +216,7 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	noSecret(t, "consume", said)
 	for _, args := range [][]string{
 		{"group", "export", "--app=a", store, filepath.Join(dir, "dump")}, {"group", "describe", "--app=a", store, "-o=json"}, {"group", "list", store, "-o=json"},
-		{"doctor", "--app=a", store, "-o=json", "--watch=1s"}, {"group", "lag", "--app=a", store, "-o=json"}, {"group", "plan", "--app=a", store, "-o=json"},
+		{"doctor", "--app=a", store, "-o=json", "--look=1s"}, {"group", "lag", "--app=a", store, "-o=json"}, {"group", "plan", "--app=a", store, "-o=json"},
 	} {
 		said, code := process(t, env, "", args...)
 		if code == cli.ExitFailed || code == cli.ExitUsage {

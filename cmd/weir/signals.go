@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 // sameRequest is the time after the first signal during which further signals count as the same
@@ -43,7 +45,7 @@ func briefly(f func()) {
 // exitCode returns the exit code that shells report for a process ended by this signal.
 func exitCode(s os.Signal) int {
 	if s == syscall.SIGTERM {
-		return 143
+		return cli.ExitTerminated
 	}
-	return 130
+	return cli.ExitInterrupted
 }

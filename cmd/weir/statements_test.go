@@ -265,8 +265,8 @@ func serving(t *testing.T, args ...string) string {
 func texts(t *testing.T, app, page string, flags ...string) map[string]string {
 	t.Helper()
 	_, shown := clitest.Get(t, page+"app?app="+app)
-	_, described, _ := clitest.Answered(t, "", append([]string{"group", "describe", "--app=" + app, "--watch=1s"}, flags...)...)
-	_, diagnosed, _ := clitest.Answered(t, "", append([]string{"doctor", "--app=" + app, "--watch=1s"}, flags...)...)
+	_, described, _ := clitest.Answered(t, "", append([]string{"group", "describe", "--app=" + app, "--look=1s"}, flags...)...)
+	_, diagnosed, _ := clitest.Answered(t, "", append([]string{"doctor", "--app=" + app, "--look=1s"}, flags...)...)
 	return map[string]string{"page": shown, "describe": described, "doctor": diagnosed}
 }
 
@@ -280,7 +280,7 @@ func (s *statement) conclude(v health.Verdict) {
 func ask(t *testing.T, app, page, exporter string, flags ...string) map[string]statement {
 	t.Helper()
 	run := func(args ...string) string {
-		_, out, said := clitest.Answered(t, "", append(append(args, "--app="+app, "--watch=1s", "-o=json"), flags...)...)
+		_, out, said := clitest.Answered(t, "", append(append(args, "--app="+app, "--look=1s", "-o=json"), flags...)...)
 		if out == "" {
 			t.Fatal(args, said)
 		}

@@ -11,7 +11,7 @@ import (
 
 // wrongFiles returns inputs with SQLite files that weir did not create.
 func wrongFiles(p *wrongPlace) []wronginput.Input {
-	use := func(path string) string { return "group describe --no-lag --watch 0 --app a --store sqlite:" + path }
+	use := func(path string) string { return "group describe --no-lag --look 0 --app a --store sqlite:" + path }
 	work := func(path string) string {
 		return "consume --stream s --app a --store sqlite:" + path + " " + p.endpoint
 	}
@@ -46,7 +46,7 @@ func (p *wrongPlace) sqlite(path string, statements ...string) {
 // damagedFiles returns inputs with damaged SQLite files.
 func damagedFiles(p *wrongPlace) []wronginput.Input {
 	t := p.t
-	use := func(path string) string { return "group describe --no-lag --watch 0 --app a --store sqlite:" + path }
+	use := func(path string) string { return "group describe --no-lag --look 0 --app a --store sqlite:" + path }
 	work := func(path string) string {
 		return "consume --stream s --app a --store sqlite:" + path + " " + p.endpoint
 	}

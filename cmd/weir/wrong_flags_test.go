@@ -168,7 +168,7 @@ func wrongAppFlags(p *wrongPlace) []wronginput.Input {
 		fails("a reset to the future", "group reset --app a --stream s --to 2200-01-01T00:00:00Z --yes "+p.store+" "+p.endpoint, "future"),
 	), under("doctor, store, fanout",
 		misused("no store for doctor", "doctor --app a", "needs --store"),
-		misused("a watch that is too long", "doctor --app a --watch 6m "+p.store, "--watch 6m"),
+		misused("a look that is too long", "doctor --app a --look 6m "+p.store, "--look 6m"),
 		misused("doctor and memory", "doctor --app a --store memory:", "no other process can read"),
 		fails("doctor for an app that is not there", "doctor --app none "+p.store+" "+p.endpoint, "there is no application none"),
 		misused("no store to create", "store create", "needs --store"),

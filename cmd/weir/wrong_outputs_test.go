@@ -27,8 +27,8 @@ func wrongOutputs(p *wrongPlace) []wronginput.Input {
 	}
 	for _, c := range [...]struct{ name, args string }{
 		{"export", "group export --app a " + p.store + " -"},
-		{"describe", "group describe --no-lag --watch 0 --app a " + p.store},
-		{"list", "group list -o json " + p.store},
+		{"describe", "group describe --no-lag --look 0 --app a " + p.store},
+		{"list", "group list --no-lag -o json " + p.store},
 		{"statements", "store create --print --store postgres://u@h/d"},
 		{"put", "put --stream s " + p.endpoint + " " + p.records},
 		{"version", "version"},

@@ -191,6 +191,9 @@ func firsts(page string) map[string]string {
 	return found
 }
 
+// ofCommand is the heading of the messages of the command.
+const ofCommand = "The log of `weir consume`"
+
 // The page must list exactly the messages and keys of the log.
 func TestThePageListsWhatIsLogged(t *testing.T) {
 	l := readLogging(t)
@@ -201,6 +204,7 @@ func TestThePageListsWhatIsLogged(t *testing.T) {
 		t.Errorf("%d messages and %d keys were found, there are more", len(l.levels), len(l.keys))
 	}
 	page := firsts(read(t, "logs.md"))
+	command := read(t, "../../cmd/weir/internal/consume/story.go") + read(t, "../../cmd/weir/internal/consume/run.go")
 	for _, message := range slices.Sorted(maps.Keys(l.levels)) {
 		if level := l.levels[message]; page[message] != level {
 			t.Errorf("%s: %q is under %q on the page", level, message, page[message])
@@ -212,6 +216,12 @@ func TestThePageListsWhatIsLogged(t *testing.T) {
 		}
 	}
 	for name, heading := range page {
+		if heading == ofCommand {
+			if !strings.Contains(command, strconv.Quote(name)) {
+				t.Errorf("%q is on the page, and weir consume does not log it", name)
+			}
+			continue
+		}
 		if heading == "Keys" && !l.keys[name] || heading != "Keys" && l.levels[name] == "" {
 			t.Errorf("%q is on the page and is not logged", name)
 		}

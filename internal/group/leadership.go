@@ -238,7 +238,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.rounds = 0
 		return max(l.watch.Next(beat/2), beat/20), true
 	}
-	return l.apply(ctx, actions), true
+	return l.apply(ctx, view, actions), true
 }
 
 // roster is the input of a plan, without the leases.
@@ -268,7 +268,7 @@ func (r *roster) is(v lease.View) bool {
 	})
 }
 
-func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {
+func (l *leadership) apply(ctx context.Context, view lease.View, actions []lease.Action) time.Duration {
 	beat := l.cfg.Times.Heartbeat
 	l.settled = false
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
@@ -291,6 +291,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 			l.streams.made(a.Lease)
 		case a.Kind == lease.EndSession:
 			l.revision = "" // the stored death belongs to the current positions: read them
+			l.logDeath(view, a.Session)
 		}
 		l.cfg.Log.Debug("this leader tried an action", "action", a.String(), "done", did[i])
 	}
@@ -308,6 +309,23 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 		return beat / 2
 	}
 	return 0
+}
+
+// logDeath logs that a session was ended because its heartbeats have stopped.
+func (l *leadership) logDeath(v lease.View, session string) {
+	shards, name := 0, ""
+	for i := range v.Leases {
+		if v.Leases[i].Owner == session {
+			shards++
+		}
+	}
+	for i := range v.Workers {
+		if v.Workers[i].Session == session {
+			name = v.Workers[i].Name
+		}
+	}
+	l.cfg.Log.Info("a worker has died, because its heartbeats have stopped; other workers take its shards",
+		"other_worker", name, "other_session", session, "shards", shards, "for", l.cfg.Times.Failover)
 }
 
 // noteAlone stores whether no other worker could take over this worker's leases.

@@ -53,7 +53,11 @@ func (r *Run) LeaseTaken(t *group.Term) {
 	of := &t.Lease
 	r.shared.Counters.LeasesTaken.Add(1)
 	r.supervisor.sampler.Mark(of.Key, history.Began)
-	r.shared.Log.Info("lease taken", "stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", of.Position)
+	about := []any{"stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", of.Position}
+	if died := t.Deaths().Count; died > 0 {
+		about = append(about, "died", died)
+	}
+	r.shared.Log.Info("lease taken", about...)
 	if ev := r.shared.Events; ev.On() {
 		ev.Emit(event.LeaseTaken{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Epoch: of.Epoch, From: of.Position,

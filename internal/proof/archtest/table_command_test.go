@@ -35,10 +35,10 @@ var commandRows = []row{
 	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
 	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
 	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "shardlag", "stores", "target"),
-	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "records", "shellexec"),
+	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "figures", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
-	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "serve", "shellexec", "stores", "stream"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
 // commandRow returns the row of a package below cmd/weir/internal. others are the packages there

@@ -52,10 +52,15 @@ func problems(r result) []string {
 	return found
 }
 
-// usual reports whether a line also appears with valid inputs. Such a line names the transport of a
-// worker, or announces a wait, which is possible with any command on a busy machine.
+// usual reports whether a line also appears with valid inputs. Such a line is a part of a worker's
+// log, or announces a wait, which is possible with any command on a busy machine.
 func usual(line string) bool {
-	return strings.Contains(line, `msg="calling Kinesis"`) || strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
+	for _, message := range []string{"calling Kinesis", "the worker starts", "lease taken", "lease ended", "the worker has stopped"} {
+		if strings.Contains(line, `msg="`+message) {
+			return true
+		}
+	}
+	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }
 
 func (in Input) lines() int {

@@ -94,14 +94,9 @@ func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) 
 // help, exit codes and the texts for mistakes.
 func Finish(root *cobra.Command, t Terminal) {
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
-Exit codes:
-  0 done
-  1 it failed, and one sentence on standard error says why
-  2 the command line is wrong
-  3 doctor found an error, or lag --max a shard too far behind
-  4 doctor found warnings and no error
-  5 doctor found nothing but pauses and drains
+Exit codes: 0 is success, and "weir help exit-codes" explains the others.
 {{end}}`)
+	root.AddCommand(exitCodesTopic())
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetOut(t.Out) // the completion scripts use this output, and take it when their commands are created

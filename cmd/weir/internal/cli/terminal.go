@@ -13,17 +13,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
-// The exit codes of all commands.
-const (
-	ExitDone   = 0
-	ExitFailed = 1
-	ExitUsage  = 2
-	ExitWrong  = 3 // the command found a problem
-
-	ExitWarned   = 4 // doctor: only warnings
-	ExitIntended = 5 // doctor: only states that an operator caused on purpose
-)
-
 // Terminal contains the input and the outputs of a command. Tests use buffers.
 type Terminal struct {
 	In       io.Reader

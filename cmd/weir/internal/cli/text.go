@@ -17,6 +17,13 @@ import (
 // in Go.
 func Visible(s string) string { return escape(s, "") }
 
+// VisibleLines is like Visible, but keeps line breaks and tabs.
+func VisibleLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
+
+// Lines wraps a text to lines of at most the given number of columns. A longer word is a separate
+// line.
+func Lines(text string, columns int) []string { return strings.Split(wrap(text, columns), "\n") }
+
 // escape escapes unprintable characters, except those in but.
 func escape(s, but string) string {
 	readable := func(r rune) bool { return strconv.IsPrint(r) || strings.ContainsRune(but, r) }

@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
@@ -46,6 +48,8 @@ type options struct {
 	execCredentials bool
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
+	until           untilFlags
+	given           []string // the flags of the command line, for the log
 }
 
 // Command returns the command "weir consume".
@@ -77,6 +81,7 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 	if err = cli.Require(cmd, "stream", "app", "store"); err != nil {
 		return url, from, err
 	}
+	o.given = flagsOf(cmd)
 	if url, err = stores.Parse(o.store); err != nil {
 		return url, from, err
 	}
@@ -99,6 +104,24 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 		o.lambda.complete(&o.settings, cmd.Flags().Changed)
 	}
 	return url, from, o.applyFailurePolicy(cmd.Flags().Changed)
+}
+
+// secretFlags may contain passwords or commands. The log has only their names.
+var secretFlags = []string{"store", "dead", "exec", "lambda", "invoke", "filter", "filter-criteria", "pass-env", "role-external-id"}
+
+// flagsOf returns the flags of a command line, except those that other words of the log repeat.
+func flagsOf(cmd *cobra.Command) []string {
+	given := []string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains([]string{"app", "worker", "stream", "store"}, f.Name):
+		case slices.Contains(secretFlags, f.Name):
+			given = append(given, "--"+f.Name)
+		default:
+			given = append(given, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return given
 }
 
 // printer is a handler that writes records to standard output.

@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,12 +29,9 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 		t.Errorf("it polled %d times", n)
 	}
 
-	list := func() (all []fanout.Consumer) {
+	list := func() []fanout.Consumer {
 		t.Helper()
-		if err := json.Unmarshal([]byte(clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")), &all); err != nil {
-			t.Fatal(err)
-		}
-		return all
+		return clitest.Decode[struct{ Consumers []fanout.Consumer }](t, clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")).Consumers
 	}
 	all := list()
 	if len(all) != 2 || all[0].Name != "plain" && all[1].Name != "plain" || all[0].Status != "ACTIVE" || all[0].ARN == "" || all[0].Created.IsZero() {

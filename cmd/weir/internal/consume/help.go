@@ -54,12 +54,13 @@ records to --dead as dead letters, and then the checkpoint moves past them.
 the format of Lambda. In these, the account is that of a --stream given by ARN,
 or 000000000000, and the function is --app.
 
+` + aboutUntil + `
+
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") stop the worker
 gracefully: it finishes its batches, saves its progress and hands over its
 shards. After --stop-timeout it interrupts unfinished batches and reports them;
 they are handled again. The worker ends at most 20 s after that. A second signal
-ends it at once if it arrives at least a second after the first. If the store
-does not answer, so that progress may not be saved, the exit code is 1.
+at least a second later ends it at once.
 
 Standard output has only records. Standard error has the log, one line per
 event. Many flags set the option of the same name in weir's Go package
@@ -77,4 +78,5 @@ const examples = `  weir consume --stream flights --app billing --store sqlite:b
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out register
   weir consume --stream flights --app big --store sqlite:big.db --filter '{"data":{"amount":[{"numeric":[">",100]}]}}'
+  weir consume --stream flights --app nightly --store sqlite:nightly.db --exec ./load --until-tip
   weir consume --stream flights --app look --store memory: --from 15m`

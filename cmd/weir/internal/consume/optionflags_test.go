@@ -81,7 +81,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 		if err := cmd.Flags().Set(flag, value); err != nil {
 			t.Errorf("--%s %s: %v", flag, value, err)
 		}
-		v := reflect.ValueOf(set.options(slog.DiscardHandler, weir.Oldest))
+		v := reflect.ValueOf(set.options(slog.New(slog.DiscardHandler), weir.Oldest))
 		for name := range strings.SplitSeq(option, ".") {
 			v = v.FieldByName(name)
 		}

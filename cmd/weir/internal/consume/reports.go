@@ -9,7 +9,7 @@ func (o *options) reports() []row {
 	return []row{
 		{
 			name: "verbose", short: "v", to: &o.verbose,
-			text: "also log each lease that is taken or released",
+			text: "log each lease, also if many change at once",
 		},
 		{
 			name: "log", to: &o.log,

@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"syscall"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/store/dynamostore"
@@ -65,7 +67,8 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	if err != nil {
 		return err
 	}
-	options := o.options(log, from)
+	quiet := newLeases(log.WithAttrs([]slog.Attr{slog.String("app", o.app), slog.String("worker", o.worker)}), o.verbose)
+	options := o.options(slog.New(&leases{log, quiet.leaseCounts}), from)
 	told, err := o.metrics.observe(&options)
 	if err != nil {
 		return err
@@ -113,7 +116,19 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	healthy.Store(consumer)
 	told.watch(consumer)
 	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started the worker
-	return ended(t, store, to.run(ctx, consumer))
+	tale := story{log: slog.New(quiet), consumer: consumer, leases: quiet}
+	tale.log.Info("the worker starts", "version", cli.ThisBuild().Version, "store", redact.URL(url.String()), "streams", o.streams, "flags", o.given)
+	work := func(ctx context.Context) error {
+		return ended(t, store, tale.run(ctx, func(ctx context.Context) error { return to.run(ctx, consumer) }))
+	}
+	if !o.until.on() {
+		return work(ctx)
+	}
+	e := ending{
+		untilFlags: o.until, t: t, client: client, consumer: consumer, store: store.Store,
+		app: o.app, worker: o.worker, streams: o.streams,
+	}
+	return e.run(ctx, work)
 }
 
 // ended returns the error of the command after its worker has returned err.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,15 +12,14 @@ import (
 	"github.com/weir-go/weir/internal/fanout"
 )
 
-// options returns the options of the worker. Its log goes to h.
-func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
+// options returns the options of the worker, which writes to log.
+func (o *options) options(log *slog.Logger, from weir.Position) weir.Options {
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.FanOut = o.fanOut.FanOut
 	// Without a bucket and without parallel keys, the handlers copy the parts of records that they
 	// keep. The worker can then reuse its buffers.
 	options.ReuseBuffers = o.to.bucket == "" && options.Concurrency.Keys < 2
-	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles
 	options.OnEvent = event.Join(options.OnEvent, event.On(func(ctx context.Context, e event.ReadFailed) {
@@ -31,29 +29,6 @@ func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 		}
 	}))
 	return options
-}
-
-// leases is a log handler. Unless verbose is true, it drops the messages about leases that the
-// worker takes and ends.
-type leases struct {
-	slog.Handler
-	verbose bool
-}
-
-var leaseMessages = []string{"lease taken", "lease ended"}
-
-func (h leases) Handle(ctx context.Context, r slog.Record) error {
-	if !h.verbose && r.Level == slog.LevelInfo && slices.Contains(leaseMessages, r.Message) {
-		return nil
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h leases) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leases{h.Handler.WithAttrs(attrs), h.verbose}
-}
-func (h leases) WithGroup(name string) slog.Handler {
-	return leases{h.Handler.WithGroup(name), h.verbose}
 }
 
 // throttles detects that reads are throttled again and again. A few throttled reads are normal, for

@@ -1,19 +1,15 @@
 package consume
 
 import (
-	"bytes"
 	"encoding/json"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
-	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
 // register returns a command whose flags set the fields of o.
@@ -114,19 +110,5 @@ func TestTheLogOfConsume(t *testing.T) {
 				t.Errorf("the log:\n%s", c.Err)
 			}
 		})
-	}
-}
-
-func TestTheLogIsQuietAboutLeases(t *testing.T) {
-	var b bytes.Buffer
-	for _, verbose := range []bool{false, true} {
-		b.Reset()
-		log := slog.New(leases{cli.LogText.Handler(&b), verbose}).With("app", "a")
-		log.Info("lease taken", "shard", "1")
-		log.Info("lease ended", "shard", "1")
-		log.Warn("something else", "for", 90*time.Second, "err", explain.ErrInterrupted)
-		if n, want := strings.Count(b.String(), "\n"), map[bool]int{false: 1, true: 3}[verbose]; n != want || !strings.Contains(b.String(), "for=1m30s") {
-			t.Errorf("verbose %v: %s", verbose, b.String())
-		}
 	}
 }

@@ -70,6 +70,20 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"15m\tthe last quarter of an hour",
 			},
 		},
+		{
+			name: "until-tip", to: &o.until.tip,
+			text: "end when the records that are in the stream at the start are handled",
+			rules: []rule{
+				{!o.until.tip || o.until.at == "", "--until-tip and --until are two ends: give " +
+					"one of them"},
+			},
+		},
+		{
+			name: "until", to: &o.until.at,
+			text: "end when records from before `TIME` are handled: 2026-01-31T12:00:00Z, or how " +
+				"long ago (15m)",
+			then: func() error { return o.until.parse(time.Now()) },
+		},
 		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +
 			"(default: host and process)"},
 		{

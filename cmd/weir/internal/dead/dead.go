@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -245,21 +244,24 @@ func said(err error) string {
 func listCommand(t cli.Terminal) *cobra.Command {
 	var l Flags
 	var out cli.Format
+	each := false
 	cmd := &cobra.Command{
 		Use:   "list --dead PLACE [ID ...]",
 		Short: "List dead letters",
-		Long: `Lists dead letters, one per line: when and why the record was put aside, the
-number of failed calls, the size, the last error, and the ID. Keys and payloads
-can contain personal data, so they are shown only by "weir dead show" and -o
-json. Dead letters that were handled again or dropped are listed with --state
-done and --state dropped.
+		Long: `Lists dead letters by application, reason and error, the most frequent error
+first. Errors that differ only in names with digits, such as IDs, count as the
+same error. For the newest dead letters of each error, the list shows the time,
+the state, the number of failed calls, the size, and the ID. With --each it
+shows them for all dead letters. Keys and payloads can contain personal data, so
+they are shown only by "weir dead show" and -o json. Dead letters that were
+handled again or dropped are listed with --state done and --state dropped.
 
 A line of a file, or a dead letter, that cannot be read is reported on standard
 error, and the exit code is then 1.`,
 		Example: `  weir dead list --dead file:dead.ndjson
   weir dead list --dead file:dead.ndjson --error timeout --since 2h
   weir dead list --dead s3://my-bucket/dead --app billing --stream flights
-  weir dead list --dead postgres://weir@db/shop
+  weir dead list --dead postgres://weir@db/shop --each
   weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			if _, err := l.choose(cmd, ids, deadletter.Kept, deadletter.Begun); err != nil {
@@ -283,50 +285,30 @@ error, and the exit code is then 1.`,
 				}
 				return letters.Unreadable(unread)
 			}
-			if _, err := fmt.Fprint(t.Out, lettersText(items)); err != nil {
+			if _, err := fmt.Fprint(t.Out, groupsText(items, each, time.Now())); err != nil {
 				return err
 			}
 			return letters.Unreadable(unread)
 		},
 	}
 	l.register(cmd, "kept and begun")
+	cmd.Flags().BoolVar(&each, "each", false, "show all dead letters of each error, not only the newest three")
 	out.Register(cmd, "output format; json is a dead letter a line, with its payload")
 	return cmd
 }
 
-// lettersText formats dead letters as a table. The table omits keys and payloads, because they may
-// contain personal data.
-func lettersText(items []deadletter.Item) string {
-	if len(items) == 0 {
-		return "No dead letters.\n"
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "DEAD-LETTERED\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
-	for _, i := range items {
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
-	}
-	_ = w.Flush() // cannot fail: it writes to memory
-	return b.String()
-}
-
-// shortened cuts an error to a length that fits into a line.
-func shortened(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:59]) + "…"
-	}
-	return s
-}
-
 func showCommand(t cli.Terminal) *cobra.Command {
 	var l Flags
+	var out cli.Format
 	payload := false
 	cmd := &cobra.Command{
 		Use:   "show --dead PLACE ID",
 		Short: "Show one dead letter completely",
-		Long: `Shows a dead letter in any state as an indented JSON object, with the key and
-the payload (in base64) of its record. With --data it writes the payload alone,
-unchanged. ID is the ID of the dead letter or of its record
+		Long: `Shows a dead letter in any state, with the key and the payload of its record. A
+payload of JSON is indented, text is unchanged, and everything else is shown in
+hexadecimal digits. A payload that begins as gzip does is unpacked first. With
+--data it writes only the payload, unchanged. With -o json it writes one object,
+with the payload in base64. ID is the ID of the dead letter or of its record
 (stream/shard/position). If several applications have a dead letter for that
 record, --app chooses one.`,
 		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
@@ -360,14 +342,17 @@ record, --app chooses one.`,
 				_, err = t.Out.Write(items[0].Data)
 				return err
 			}
-			to := json.NewEncoder(t.Out)
-			to.SetIndent("", "  ")
-			return to.Encode(&items[0])
+			if out == cli.FormatJSON {
+				return json.NewEncoder(t.Out).Encode(&items[0])
+			}
+			_, err = fmt.Fprint(t.Out, letterText(&items[0]))
+			return err
 		},
 	}
 	l.registerPlace(cmd)
 	registerLetterApp(cmd, &l.filter.App)
 	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, unchanged")
+	out.Register(cmd, "output format; json is one object, with the payload in base64")
 	return cmd
 }
 

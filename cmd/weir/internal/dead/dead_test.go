@@ -45,7 +45,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	}
 
 	list := clitest.MustRun(t, "", "dead", "list", dead)
-	if strings.Count(list, "\n") != 2 || !strings.Contains(list, "kept") || !strings.Contains(list, "exit status 3") || strings.Contains(list, "key") {
+	if !strings.HasPrefix(list, "1 dead letter, 1 error.\n\n1 time in application a, attempts, ") || !strings.Contains(list, "kept") || !strings.Contains(list, "exit status 3") || strings.Contains(list, "key") {
 		t.Errorf("%s", list)
 	}
 	var letter deadletter.Item
@@ -58,7 +58,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--data", letter.ID); got != lines[bad] {
 		t.Errorf("its payload is %q", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "show", dead, letter.ID); !strings.Contains(got, `"error": "the command failed: exit status 3"`) {
+	if got := clitest.MustRun(t, "", "dead", "show", dead, letter.ID); !strings.Contains(got, "error           the command failed: exit status 3\n") || !strings.Contains(got, "payload: 18 B, JSON\n{\n  \"key\": \"c\",\n  \"n\": 57\n}\n") {
 		t.Errorf("%s", got)
 	}
 
@@ -142,7 +142,7 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--data", ids[1]); got != "record 1" {
 		t.Errorf("%s", got)
 	}
-	if got := clitest.MustRun(t, "", "dead", "list", dead); strings.Count(got, "\n") != 16 || strings.Contains(got, "dropped") {
+	if got := clitest.MustRun(t, "", "dead", "list", dead); !strings.HasPrefix(got, "15 dead letters, ") || strings.Contains(got, "dropped") {
 		t.Errorf("%s", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	dead, _ := letters(t, 2)
 	t.Setenv(cli.DeadVariable, strings.TrimPrefix(dead, "--dead="))
-	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
+	if got := clitest.MustRun(t, "", "dead", "list"); !strings.HasPrefix(got, "2 dead letters, 1 error.\n") {
 		t.Errorf("%s", got)
 	}
 	// A worker must start even if its flags do not use the place that the variable names.
@@ -313,7 +313,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 			t.Errorf("%q: %s", args, said)
 		}
 	}
-	if got := clitest.MustRun(t, "", "dead", "list", dead); strings.Count(got, "\n") != 3 {
+	if got := clitest.MustRun(t, "", "dead", "list", dead); !strings.HasPrefix(got, "2 dead letters, 2 errors.\n") {
 		t.Errorf("%s", got)
 	}
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {

@@ -33,7 +33,7 @@ type options struct {
 	target.Flags
 	out     cli.Format
 	streams []string
-	watch   target.WatchFlag
+	look    target.LookFlag
 }
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -53,7 +53,7 @@ once more. These reads count against the five per second that a shard allows.
 Permissions are checked for the user who runs this command. Clocks are not
 compared: a worker counts as dead if it sends no heartbeat for its own
 FailoverAfter, so the command watches for as long as the workers' settings
-require, for a minute or two heartbeats at most (see --watch).
+require, for a minute or two heartbeats at most (see --look).
 
 The same problem of many shards, workers or streams is one finding, and an
 outage of the service is one finding for all of them. The exit code is that of
@@ -69,7 +69,7 @@ means that the command could not look.`,
 			if err != nil {
 				return err
 			}
-			if err := o.watch.Check(false); err != nil {
+			if err := o.look.Check(false); err != nil {
 				return err
 			}
 			if err := awsconf.CheckStreams(o.streams...); err != nil {
@@ -80,7 +80,7 @@ means that the command could not look.`,
 	}
 	o.Register(cmd)
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that the application should read, by `NAME` or ARN; may be repeated (streams with leases are checked anyway)")
-	o.watch.Register(cmd, "how long to watch; by default until each worker has sent a heartbeat or counts as dead")
+	o.look.Register(cmd, "how long to watch; by default until each worker has sent a heartbeat or counts as dead")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -224,7 +224,7 @@ func (r report) text() string {
 
 // examine collects the facts. It reads the store and the streams, waits, and reads them again.
 func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Store, client *kinesis.Client, first lease.View) (Facts, error) {
-	f := Facts{App: o.App, First: first, Second: first, Apart: o.watch.UntilDead(first), Beats: map[string]bool{}}
+	f := Facts{App: o.App, First: first, Second: first, Apart: o.look.UntilDead(first), Beats: map[string]bool{}}
 	t.Note("watching application %s for %s", o.App, figures.Duration(f.Apart))
 	var watching sync.WaitGroup
 	var blind error

@@ -56,7 +56,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 		{clitest.UnusedAddr(t), "30s", "nothing answers at "},
 		{silent, "500ms", "Kinesis at " + silent + " did not answer within 500ms"},
 	} {
-		out, said := clitest.MustExit(t, cli.ExitWrong, "doctor", "--endpoint="+c.at, store, "--app=a", "--watch=50ms", "--connect-timeout="+c.timeout, "-o=json")
+		out, said := clitest.MustExit(t, cli.ExitWrong, "doctor", "--endpoint="+c.at, store, "--app=a", "--look=50ms", "--connect-timeout="+c.timeout, "-o=json")
 		findings := clitest.Decode[report](t, out).Findings
 		if got := clitest.FindingCodes(t, out); !slices.Equal(got, []string{"no-workers", "service-unreachable"}) {
 			t.Fatalf("it found %v: %s", got, said)
@@ -67,11 +67,11 @@ func TestAnOutageIsOneError(t *testing.T) {
 	}
 	// No worker reads, because an operator has paused the application.
 	clitest.MustRun(t, "", "group", "pause", store, "--app=a")
-	out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "--watch=50ms")
+	out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "--look=50ms")
 	if want := "Application a: nothing is wrong, and something is paused or drained on purpose."; !strings.HasPrefix(out, want) {
 		t.Errorf("it says %s", out)
 	}
-	if help := clitest.MustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(cli.ExitIntended)+" doctor found nothing but pauses") {
+	if help := clitest.MustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(cli.ExitIntended)+" if there are only pauses") {
 		t.Errorf("the help does not say what the codes are: %s", help)
 	}
 }
@@ -99,7 +99,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 			}
 			return kinesistest.Fault{}
 		})
-		out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "-o=json")
+		out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--look=50ms", "-o=json")
 		on.Store(false)
 		report := clitest.Decode[report](t, out)
 		if got := strings.Join(clitest.FindingCodes(t, out), " "); got != c.want {
@@ -111,14 +111,14 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 			}
 		}
 	}
-	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
+	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--look=50ms", "--stream="+server.StreamARN("s"))
 	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nunread: shardId-000000000000 of s, no worker lives, since unknown; of the others\n  1 unread.\nCause: no worker is alive (2 of 2 affected shards).") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
-	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
+	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--look=50ms", "--stream=r", "-o=json")
 	// The leases do not contain the creation time of their stream yet, and their sequence numbers
 	// belong to the deleted stream.
 	if got := clitest.FindingCodes(t, out); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {

@@ -95,7 +95,7 @@ func TestDiagnose(t *testing.T) {
 		"nothing if the handler takes longer": {func(*Facts) {}, "", nil},
 		"a slow batch is not stuck":           {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
 		"a checkpoint stands still while old records wait": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 3 * time.Minute}) },
-			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6 s", "the oldest for 3 min", "nothing if the handler takes longer", "--watch 2m0s"}},
+			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6 s", "the oldest for 3 min", "nothing if the handler takes longer", "--look 2m0s"}},
 		"a worker that is young has old records, and slow batches": {func(f *Facts) {
 			f.Apart = 2 * time.Second
 			f.look("2", Look{Waits: true, Age: 47 * time.Minute})
@@ -141,16 +141,16 @@ func TestDiagnose(t *testing.T) {
 		"a worker that is silent, and not dead by its own times": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--watch 21s"}},
+		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--look 21s"}},
 		"a worker whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--watch 21s"}},
+		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--look 21s"}},
 		"workers whose heartbeats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
 			f.Second.Leader.Heartbeats = f.First.Leader.Heartbeats
 			f.times(lease.Times{Heartbeat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
-		}, "info unseen-worker ann", []string{"--watch 1h0m1s"}},
+		}, "info unseen-worker ann", []string{"--look 1h0m1s"}},
 		"a worker that is dead by times of its own": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Heartbeat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second})

@@ -82,7 +82,7 @@ func (p *patient) stood(all []stand) {
 		if n := len(shards); n > 1 {
 			among = count(n, "shard") + ", " + oldest.String() + " among them,"
 		}
-		p.alike(Warning, "no-checkpoint", "worker", name, "nothing if the handler takes longer than that for a batch; otherwise watch longer, for example with --watch "+stallAfter.String(),
+		p.alike(Warning, "no-checkpoint", "worker", name, "nothing if the handler takes longer than that for a batch; otherwise watch longer, for example with --look "+stallAfter.String(),
 			"they have made no checkpoint of some shards although records wait",
 			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, figures.Duration(p.Apart), rough(oldest.age))
 	}

@@ -13,7 +13,7 @@ import (
 // according to its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
-	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Heartbeat) + time.Second).String()
+	longer := "watch longer: --look " + (max(times.Failover, 2*times.Heartbeat) + time.Second).String()
 	if p.unseen(w) {
 		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they are alive cannot be seen in so short a time", "whether worker %s (session %s) is alive cannot be seen in %v: it sends a heartbeat every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Heartbeat))
 		return

@@ -132,7 +132,7 @@ func listCommand(t cli.Terminal) *cobra.Command {
 		Short: "List the registered consumers of a stream",
 		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
 		Example: `  weir fanout list --stream flights
-  weir fanout list --stream flights -o json | jq -r '.[].name'`,
+  weir fanout list --stream flights -o json | jq -r '.consumers[].name'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Require(cmd, "stream"); err != nil {
@@ -150,7 +150,7 @@ func listCommand(t cli.Terminal) *cobra.Command {
 				return err
 			}
 			if out == cli.FormatJSON {
-				return json.NewEncoder(t.Out).Encode(all)
+				return json.NewEncoder(t.Out).Encode(consumerList{stream, all})
 			}
 			_, err = io.WriteString(t.Out, consumersText(stream, all))
 			return err
@@ -161,6 +161,12 @@ func listCommand(t cli.Terminal) *cobra.Command {
 	f.Register(cmd, false)
 	f.Role.Register(cmd)
 	return cmd
+}
+
+// consumerList is the output of fanout list for programs.
+type consumerList struct {
+	Stream    string     `json:"stream"`
+	Consumers []Consumer `json:"consumers"`
 }
 
 func consumersText(stream string, all []Consumer) string {

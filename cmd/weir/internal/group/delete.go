@@ -62,7 +62,7 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 	if err != nil {
 		return err
 	}
-	if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
+	if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.look.UntilDead(view)); err != nil {
 		return err
 	}
 	if !o.yes {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,8 @@ type describeOptions struct {
 	out    cli.Format
 	stream string
 	noLag  bool
-	watch  target.WatchFlag
+	look   target.LookFlag
+	again  bool
 }
 
 func describeCommand(t cli.Terminal) *cobra.Command {
@@ -55,9 +57,10 @@ before it ended or fell silent is not shown.
 
 A worker is alive if it sends heartbeats, so the command watches the store until
 it has seen a heartbeat from every worker, for at most two heartbeat intervals
-(see --watch) and at most 10 s. A worker with a longer interval that was not
+(see --look) and at most 10 s. A worker with a longer interval that was not
 seen is "unknown".`,
 		Example: `  weir group describe --app billing --store sqlite:billing.db
+  weir group describe --app billing --store sqlite:billing.db --watch
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
 		Args: cli.NoArgs,
@@ -66,16 +69,25 @@ seen is "unknown".`,
 			if err != nil {
 				return err
 			}
-			if err := o.watch.Check(true); err != nil {
+			if err := o.look.Check(true); err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), t, url)
+			if !o.again {
+				return o.run(cmd.Context(), t, url)
+			}
+			return cli.Again(cmd.Context(), t, func(ctx context.Context, t cli.Terminal) (string, error) {
+				var out strings.Builder
+				t.Out = &out
+				err := o.run(ctx, t, url)
+				return out.String(), err
+			})
 		},
 	}
 	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of the stream `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not read the lag from Kinesis")
-	o.watch.Register(cmd, "how long to look for heartbeats at most, by default for two of the slowest worker's; 0 does not")
+	o.look.Register(cmd, "how long to look for heartbeats at most, by default for two of the slowest worker's; 0 does not")
+	cli.RegisterWatch(cmd, &o.again)
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -89,7 +101,7 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 		return err
 	}
-	looked := o.watch.ForBeats(view)
+	looked := o.look.ForBeats(view)
 	beating := make(chan map[string]bool, 1)
 	go func() { beating <- target.WatchBeats(ctx, store, o.App, view, looked) }()
 	lags, retentions := map[lease.Key]shardlag.Lag{}, map[string]time.Duration(nil)

@@ -67,7 +67,7 @@ func TestPutTailConsumeDescribe(t *testing.T) {
 
 	t.Run("describe shows the worker", func(t *testing.T) {
 		var d description
-		out := clitest.MustRun(t, "", "group", "describe", endpoint, store, "--app=a", "-o=json", "--watch=30s")
+		out := clitest.MustRun(t, "", "group", "describe", endpoint, store, "--app=a", "-o=json", "--look=30s")
 		if err := json.Unmarshal([]byte(out), &d); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestPutTailConsumeDescribe(t *testing.T) {
 				t.Errorf("lease %+v", l)
 			}
 		}
-		text := clitest.MustRun(t, "", "group", "describe", endpoint, store, "--app=a", "--no-lag", "--watch=0")
+		text := clitest.MustRun(t, "", "group", "describe", endpoint, store, "--app=a", "--no-lag", "--look=0")
 		if !strings.Contains(text, "first leads") || !strings.Contains(text, "held") || !strings.Contains(text, "?") {
 			t.Errorf("described as %s", text)
 		}

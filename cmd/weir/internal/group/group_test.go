@@ -3,6 +3,7 @@ package group
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,12 +31,23 @@ func TestGroupWithARunningWorker(t *testing.T) {
 	worker.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 50 })
 
 	t.Run("list shows the application", func(t *testing.T) {
-		all := clitest.Decode[[]appInfo](t, clitest.MustRun(t, "", "group", "list", store, "-o=json"))
+		all := clitest.Decode[appList](t, clitest.MustRun(t, "", "group", "list", store, "-o=json")).Applications
 		if len(all) != 1 || all[0].App != "a" || all[0].Leases != 2 || all[0].Held != 2 || all[0].Workers != 1 || all[0].Leader != "first" || !slices.Equal(all[0].Streams, []string{"s"}) {
 			t.Errorf("listed as %+v", all)
 		}
-		if text := clitest.MustRun(t, "", "group", "list", store); !strings.Contains(text, "first") || !strings.Contains(text, "APPLICATION") {
+		if text := clitest.MustRun(t, "", "group", "list", store); !strings.Contains(text, "APPLICATION") || !regexp.MustCompile(`(?m)^a  .* s$`).MatchString(text) {
 			t.Errorf("listed as %s", text)
+		}
+	})
+	t.Run("list shows the state and the lag", func(t *testing.T) {
+		all := clitest.Decode[appList](t, clitest.MustRun(t, "", "group", "list", endpoint, store, "-o=json")).Applications
+		if len(all) != 1 || all[0].Worst == nil || all[0].State == health.NotKnown || all[0].Sentence == "" {
+			t.Errorf("listed as %+v", all)
+		}
+		watch := clitest.Start(t, "", "group", "list", endpoint, store, "--watch")
+		watch.Out.Await(t, "two looks", func(s string) bool { return strings.Count(s, "APPLICATION") == 2 })
+		if code := watch.Interrupt(t); code != cli.ExitDone {
+			t.Errorf("exit code %d: %s", code, watch.Err)
 		}
 	})
 	t.Run("there is no lag, and nothing to plan", func(t *testing.T) {

@@ -30,7 +30,7 @@ type lagOptions struct {
 	out    cli.Format
 	stream string
 	max    time.Duration
-	watch  target.WatchFlag
+	look   target.LookFlag
 }
 
 func lagCommand(t cli.Terminal) *cobra.Command {
@@ -63,7 +63,7 @@ command.`,
 			if err != nil {
 				return err
 			}
-			if err := o.watch.Check(true); err != nil {
+			if err := o.look.Check(true); err != nil {
 				return err
 			}
 			if o.max < 0 {
@@ -76,7 +76,7 @@ command.`,
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of the stream `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 if a shard is further behind than this")
 	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
-	o.watch.Register(cmd, "how long to look for heartbeats of workers, by default until all that do not send heartbeats count as dead; 0 is not at all")
+	o.look.Register(cmd, "how long to look for heartbeats of workers, by default until all that do not send heartbeats count as dead; 0 is not at all")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -122,8 +122,8 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 		watching sync.WaitGroup
 		beats    map[string]bool
 	)
-	length := o.watch.UntilDead(view)
-	if target.NotEnded(view) > 0 && (!o.watch.Given || o.watch.Asked > 0) {
+	length := o.look.UntilDead(view)
+	if target.NotEnded(view) > 0 && (!o.look.Given || o.look.Asked > 0) {
 		watching.Go(func() { beats = target.WatchBeats(ctx, store, o.App, view, length) }) // ends after the given time, or with ctx
 	}
 	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)

@@ -1,13 +1,12 @@
 package group
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -16,122 +15,119 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
-	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/health"
 )
 
+type listOptions struct {
+	target.Flags
+	out   cli.Format
+	noLag bool
+	again bool
+}
+
 func listCommand(t cli.Terminal) *cobra.Command {
-	var (
-		g   target.Flags
-		out cli.Format
-	)
+	var o listOptions
 	cmd := &cobra.Command{
 		Use:   "list --store URL",
-		Short: "List the applications in a store",
-		Long: `Lists the applications in a store, with their streams, the number of leases and
-of finished leases, their workers and their last leader. It changes nothing.
+		Short: "List the applications in a store, with state and lag",
+		Long: `Lists the applications in a store: the state of each application, which is that
+of its worst shard, the largest lag of a shard, how many shards are not
+finished and how many of them a live worker holds, the live workers, the records
+that these workers have dead-lettered lately, and the streams. It changes
+nothing.
 
-Workers and leader are listed as they are stored, whether they live or not:
-"weir group describe" looks at their heartbeats. With DynamoDB the whole table
-is read.`,
+Kinesis reports the lag in one read of each shard at its checkpoint, which counts
+against the five reads per second that a shard allows. --no-lag omits these
+reads. To know which workers live, the command watches the heartbeats for two
+intervals of the slowest worker, at most 10 s. Whether a lag grows or falls
+comes from the history that workers report once a minute. With DynamoDB the
+whole table is read.`,
 		Example: `  weir group list --store sqlite:billing.db
-  weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
+  weir group list --store sqlite:billing.db --watch
+  weir group list --store dynamodb:weir -o json | jq -r '.applications[].app'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := g.URL(cmd)
+			url, err := o.URL(cmd)
 			if err != nil {
 				return err
 			}
-			store, err := url.Open(cmd.Context(), t, &g.AWS, false, false)
+			store, err := url.Open(cmd.Context(), t, &o.AWS, false, false)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = store.Close() }() // the store was only read
-			all, err := listApps(cmd.Context(), t, store)
-			if err != nil {
-				return err
-			}
-			if out == cli.FormatJSON {
-				return json.NewEncoder(t.Out).Encode(all)
-			}
-			_, err = fmt.Fprint(t.Out, appsText(all))
-			return err
+			look := func(ctx context.Context, t cli.Terminal) (string, error) { return o.look(ctx, t, store) }
+			return showOrWatch(cmd.Context(), t, o.again, look)
 		},
 	}
-	g.RegisterStore(cmd)
-	out.Register(cmd, "output format")
+	o.RegisterStore(cmd)
+	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not read the lag from Kinesis")
+	cli.RegisterWatch(cmd, &o.again)
+	o.out.Register(cmd, "output format")
 	return cmd
+}
+
+// showOrWatch shows the text of a look once, or again and again.
+func showOrWatch(ctx context.Context, t cli.Terminal, again bool, look func(context.Context, cli.Terminal) (string, error)) error {
+	if again {
+		return cli.Again(ctx, t, look)
+	}
+	text, err := look(ctx, t)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(t.Out, text)
+	return err
+}
+
+// look returns the output of one look at the store.
+func (o *listOptions) look(ctx context.Context, t cli.Terminal, store stores.Store) (string, error) {
+	views, err := readApps(ctx, t, store)
+	if err != nil {
+		return "", err
+	}
+	watched, err := watchApps(ctx, t, store, views)
+	if err != nil {
+		return "", err
+	}
+	o.lags(ctx, t, store, watched)
+	all := make([]appInfo, len(watched))
+	for i := range watched {
+		all[i] = watched[i].summary()
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if o.out == cli.FormatJSON {
+		text, err := json.Marshal(appList{all})
+		return string(text) + "\n", err
+	}
+	return appsText(all), nil
+}
+
+// appList is the output of group list for programs.
+type appList struct {
+	Applications []appInfo `json:"applications"`
 }
 
 // appInfo describes an application in the output of group list.
 type appInfo struct {
-	App      string   `json:"app"`
-	Streams  []string `json:"streams"`
-	Leases   int      `json:"leases"`
-	Finished int      `json:"finished"`
-	Held     int      `json:"held"`
-	Workers  int      `json:"workers"`
+	App      string       `json:"app"`
+	State    health.State `json:"state"` // state of the worst shard
+	Sentence string       `json:"sentence"`
+	Worst    *int64       `json:"worst_ms"` // the largest known lag, or null
+	Behind   int          `json:"behind"`   // shards with records that are not handled
+	Streams  []string     `json:"streams"`
+	Leases   int          `json:"leases"`
+	Finished int          `json:"finished"`
+	Held     int          `json:"held"`
+	Workers  int          `json:"workers"` // workers that send heartbeats
+	Silent   int          `json:"silent"`  // workers that have not ended and send no heartbeats
+	// DeadLettered is the number of records that live workers dead-lettered or skipped lately.
+	DeadLettered int `json:"dead_lettered"`
 	// Leader is the last worker that became the leader. It may be dead.
 	Leader string   `json:"leader,omitempty"`
 	Paused []string `json:"paused,omitempty"`
-}
-
-func listApps(ctx context.Context, t cli.Terminal, store stores.Store) ([]appInfo, error) {
-	admin, err := store.Admin()
-	if err != nil {
-		return nil, err
-	}
-	apps, err := admin.Apps(ctx)
-	if err != nil {
-		return nil, store.Explain(err)
-	}
-	if len(apps) == 0 { // the table may belong to others, or this user may not see its content: reading reports that
-		if _, err := store.ReadApp(ctx, "weir"); err != nil {
-			return nil, err
-		}
-	}
-	var (
-		all    = make([]appInfo, len(apps))
-		failed = make([]error, len(apps))
-		asked  sync.WaitGroup
-		turns  = make(chan struct{}, 8)
-		shown  = cli.NewBar(t, "reading applications", len(apps))
-	)
-	for i, app := range apps {
-		turns <- struct{}{}
-		asked.Go(func() {
-			defer func() { <-turns }()
-			var v lease.View
-			v, failed[i] = store.ReadApp(ctx, app)
-			all[i] = summary(app, v)
-			shown.Advance(1)
-		})
-	}
-	asked.Wait()
-	shown.Done()
-	return all, cmp.Or(failed...)
-}
-
-func summary(app string, v lease.View) appInfo {
-	a := appInfo{App: app, Streams: target.StreamsOf(v.Leases), Leases: len(v.Leases), Paused: v.Paused}
-	if a.Streams == nil {
-		a.Streams = []string{}
-	}
-	a.Held = heldOf(v, "")
-	for _, l := range v.Leases {
-		if l.Finished() {
-			a.Finished++
-		}
-	}
-	for _, w := range v.Workers {
-		if w.Ended {
-			continue
-		}
-		a.Workers++
-		if w.Session == v.Leader.Session {
-			a.Leader = cmp.Or(w.Name, w.Session)
-		}
-	}
-	return a
 }
 
 func appsText(all []appInfo) string {
@@ -140,7 +136,7 @@ func appsText(all []appInfo) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLAST LEADER\tSTREAMS")
+	fmt.Fprintln(w, "APPLICATION\tSTATE\tLAG\tSHARDS\tHELD\tWORKERS\tDEAD LETTERS\tSTREAMS")
 	for _, a := range all {
 		streams := cli.List(a.Streams)
 		switch {
@@ -149,7 +145,19 @@ func appsText(all []appInfo) string {
 		case len(a.Paused) > 0:
 			streams += " (paused: " + cli.List(a.Paused) + ")"
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, figures.Count(a.Leases), figures.Count(a.Held), figures.Count(a.Finished), figures.Count(a.Workers), cmp.Or(a.Leader, "-"), streams)
+		lag, dead := "-", "-"
+		if a.Worst != nil {
+			lag = age(*a.Worst)
+		}
+		if a.DeadLettered > 0 {
+			dead = figures.Count(a.DeadLettered)
+		}
+		workers := figures.Count(a.Workers)
+		if a.Silent > 0 {
+			workers += fmt.Sprintf(", %s silent", figures.Count(a.Silent))
+		}
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, a.State.String(), lag, figures.Count(a.Leases-a.Finished),
+			figures.Count(a.Held), workers, dead, streams)
 	}
 	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()

@@ -36,7 +36,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	}
 	someLag := map[lease.Key]shardlag.Lag{v.Leases[0].Key: {Age: time.Second}}
 	clitest.CheckShown(t, "describe", describe(clitest.Evil, "", v, nil, 0, nil).text(), 11)
-	clitest.CheckShown(t, "list", appsText([]appInfo{summary(clitest.Evil, v)}), 2)
+	clitest.CheckShown(t, "list", appsText([]appInfo{(&appLook{app: clitest.Evil, view: v}).summary()}), 2)
 	clitest.CheckShown(t, "lag", lagsOf(clitest.Evil, shardlag.LookAt(time.Now(), v, someLag), nil, someLag).text(), 5)
 	clitest.CheckShown(t, "no lag", lagReport{App: clitest.Evil}.text(), 1)
 	clitest.CheckShown(t, "plan", planOf(clitest.Evil, v, lease.Facts{}).text(), 4)

@@ -41,7 +41,7 @@ func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 		}
 		return v
 	}
-	if v := look(); heldOf(v, "") != 2 || unread(v, "") != 1 || summary("a", v).Held != 2 {
+	if v := look(); heldOf(v, "") != 2 || unread(v, "") != 1 || (&appLook{app: "a", view: v}).summary().Held != 2 {
 		t.Fatalf("while both live: %d held, %d unread", heldOf(v, ""), unread(v, ""))
 	}
 	var beat uint64
@@ -52,7 +52,7 @@ func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	}
 	apply(lease.Action{Kind: lease.EndSession, Session: "A", Heartbeats: beat})
 	v := look()
-	if heldOf(v, "s") != 1 || unread(v, "s") != 2 || summary("a", v).Held != 1 {
+	if heldOf(v, "s") != 1 || unread(v, "s") != 2 || (&appLook{app: "a", view: v}).summary().Held != 1 {
 		t.Errorf("when one has ended: %d held, %d unread", heldOf(v, "s"), unread(v, "s"))
 	}
 	apply(lease.Action{Kind: lease.EndSession, Session: "B", Heartbeats: v.Workers[len(v.Workers)-1].Heartbeats})

@@ -19,8 +19,8 @@ import (
 
 type planOptions struct {
 	target.Flags
-	out   cli.Format
-	watch target.WatchFlag
+	out  cli.Format
+	look target.LookFlag
 }
 
 func planCommand(t cli.Terminal) *cobra.Command {
@@ -35,7 +35,7 @@ changes nothing.
 
 The command watches the store until each worker has sent a heartbeat or counts
 as dead, which takes the leader's FailoverAfter, or without a leader the longest
-FailoverAfter of any worker (see --watch). Changes that need a listing of the
+FailoverAfter of any worker (see --look). Changes that need a listing of the
 shards (creating and removing leases) are not part of the plan.`,
 		Example: `  weir group plan --app billing --store sqlite:billing.db
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
@@ -45,14 +45,14 @@ shards (creating and removing leases) are not part of the plan.`,
 			if err != nil {
 				return err
 			}
-			if err := o.watch.Check(true); err != nil {
+			if err := o.look.Check(true); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
 	o.Register(cmd)
-	o.watch.Register(cmd, "how long to look for heartbeats at most, by default until all that do not send heartbeats count as dead; with 0 every worker counts as alive")
+	o.look.Register(cmd, "how long to look for heartbeats at most, by default until all that do not send heartbeats count as dead; with 0 every worker counts as alive")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -96,7 +96,7 @@ func (o *planOptions) observe(ctx context.Context, store stores.Store, first lea
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())
 	facts.OutOfDate = nil // nothing follows from a single read
-	length := o.watch.UntilDead(first)
+	length := o.look.UntilDead(first)
 	if length == 0 {
 		return last, facts, nil
 	}

@@ -29,14 +29,14 @@ import (
 
 // guard contains the flags and checks of all commands that change progress.
 type guard struct {
-	yes   bool
-	dump  string
-	watch target.WatchFlag
+	yes  bool
+	dump string
+	look target.LookFlag
 }
 
 func (g *guard) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
-	g.watch.Register(cmd, "how long to look whether workers send heartbeats, by default until all that do not count as dead")
+	g.look.Register(cmd, "how long to look whether workers send heartbeats, by default until all that do not count as dead")
 }
 
 func (g *guard) registerDump(cmd *cobra.Command) {
@@ -44,7 +44,7 @@ func (g *guard) registerDump(cmd *cobra.Command) {
 }
 
 func (g *guard) check(cmd *cobra.Command, t cli.Terminal) error {
-	if err := g.watch.Check(false); err != nil {
+	if err := g.look.Check(false); err != nil {
 		return err
 	}
 	return cli.CanConfirm(cmd, t, g.yes)
@@ -192,7 +192,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 		return cli.Usagef("application %s reads %s: add --stream with the stream of --shard %s", o.App, cli.List(o.streams), o.shard)
 	}
 	if !o.running && !o.dry {
-		if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
+		if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.look.UntilDead(view)); err != nil {
 			return orWhileRunning(err)
 		}
 	}

@@ -110,7 +110,7 @@ func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stor
 			store,
 			o.app,
 			view,
-			(&target.WatchFlag{}).UntilDead(view),
+			(&target.LookFlag{}).UntilDead(view),
 		)
 		var running target.RunningError
 		switch {

@@ -137,7 +137,7 @@ func (o *kclOptions) bothStopped(
 			store,
 			o.app,
 			view,
-			(&target.WatchFlag{}).UntilDead(view),
+			(&target.LookFlag{}).UntilDead(view),
 		)
 		if err != nil {
 			return fmt.Errorf("%w, or give --watch, which lets them wait", err)

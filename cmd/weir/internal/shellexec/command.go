@@ -80,9 +80,22 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return fmt.Errorf("the command failed: %w", err)
+		return fmt.Errorf("the command failed: %w%s", err, hint(exit.ExitCode()))
 	}
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
+}
+
+// hint explains the exit codes with which a shell reports that it could not run a program. It
+// returns "" for other codes.
+func hint(code int) string {
+	switch code {
+	case 126:
+		return ": the shell could not run the program; is it executable (chmod +x), and built for this machine?"
+	case 127:
+		return ": the shell did not find the program; is it installed and in PATH, " +
+			"and is a program in the working directory written as ./NAME?"
+	}
+	return ""
 }
 
 // commands contains the running commands. KillAll kills them if the program exits without waiting

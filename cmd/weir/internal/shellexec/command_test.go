@@ -77,3 +77,19 @@ func TestACommandDoesNotGetCredentials(t *testing.T) {
 		}
 	}
 }
+
+// The shell's codes for a program that it could not run come with the likely cause.
+func TestAProgramThatCannotBeRun(t *testing.T) {
+	t.Parallel()
+	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
+	for command, want := range map[string]string{
+		"no-such-program-here": "the command failed: exit status 127: the shell did not find the program",
+		"/dev/null":            "the command failed: exit status 126: the shell could not run the program",
+		"exit 3":               "the command failed: exit status 3",
+	} {
+		err := Handler{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, command, cli.FormatText, false}.Handle(t.Context(), batch)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || command == "exit 3" && err.Error() != want {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}

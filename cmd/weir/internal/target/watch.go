@@ -54,7 +54,7 @@ func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store,
 	err := Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		running = BeatBetween(first, now)
 		if len(running) > 0 && enough.IsZero() {
-			enough = time.Now().Add((&WatchFlag{}).ForBeats(first) * 3 / 4)
+			enough = time.Now().Add((&LookFlag{}).ForBeats(first) * 3 / 4)
 		}
 		return len(running) == 0 || len(running) < NotEnded(first) && time.Now().Before(enough)
 	})

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lookingMost is the maximum value of --watch.
+// lookingMost is the maximum value of --look.
 const lookingMost = 5 * time.Minute
 
-// WatchFlag is the value of the flag --watch: how long a command watches the store. By default the
+// LookFlag is the value of the flag --look: how long a command watches the store. By default the
 // times of the workers determine the duration.
-type WatchFlag struct {
+type LookFlag struct {
 	Asked time.Duration
 	Given bool
 }
 
 // Set implements pflag.Value, together with String and Type.
-func (l *WatchFlag) Set(s string) error {
+func (l *LookFlag) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err == nil {
 		l.Asked, l.Given = d, true
@@ -28,42 +28,42 @@ func (l *WatchFlag) Set(s string) error {
 	return err
 }
 
-func (l *WatchFlag) String() string {
+func (l *LookFlag) String() string {
 	if !l.Given {
 		return ""
 	}
 	return l.Asked.String()
 }
 
-func (l *WatchFlag) Type() string { return "duration" }
+func (l *LookFlag) Type() string { return "duration" }
 
-func (l *WatchFlag) Register(cmd *cobra.Command, what string) { cmd.Flags().Var(l, "watch", what) }
+func (l *LookFlag) Register(cmd *cobra.Command, what string) { cmd.Flags().Var(l, "look", what) }
 
-// Check returns an error if the value of --watch is out of range. If none is true, 0 is allowed.
-func (l *WatchFlag) Check(none bool) error {
+// Check returns an error if the value of --look is out of range. If none is true, 0 is allowed.
+func (l *LookFlag) Check(none bool) error {
 	switch {
 	case !l.Given, l.Asked == 0 && none, l.Asked > 0 && l.Asked <= lookingMost:
 		return nil
 	case none:
-		return cli.Usagef("--watch %v: want 0 to %v", l.Asked, lookingMost)
+		return cli.Usagef("--look %v: want 0 to %v", l.Asked, lookingMost)
 	}
-	return cli.Usagef("--watch %v: want more than 0, up to %v", l.Asked, lookingMost)
+	return cli.Usagef("--look %v: want more than 0, up to %v", l.Asked, lookingMost)
 }
 
 // UntilDead returns a duration after which each worker that has not ended is known to be alive or
 // dead. It is the longest failover time, limited to a minute, but at least two heartbeat intervals.
-func (l *WatchFlag) UntilDead(v lease.View) time.Duration {
+func (l *LookFlag) UntilDead(v lease.View) time.Duration {
 	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Heartbeat) }) + l.slack()
 }
 
 // ForBeats returns a duration in which each live worker has a heartbeat, if all heartbeat intervals
 // are 5 s or less.
-func (l *WatchFlag) ForBeats(v lease.View) time.Duration {
+func (l *LookFlag) ForBeats(v lease.View) time.Duration {
 	return l.orLongest(v, 2*lease.DefaultTimes.Heartbeat, func(t lease.Times) time.Duration { return min(2*t.Heartbeat, 10*time.Second) })
 }
 
 // slack returns the additional time for the reads themselves.
-func (l *WatchFlag) slack() time.Duration {
+func (l *LookFlag) slack() time.Duration {
 	if l.Given {
 		return 0
 	}
@@ -72,7 +72,7 @@ func (l *WatchFlag) slack() time.Duration {
 
 // orLongest returns the value of the flag, if it was given. Otherwise it returns the longest time
 // that any worker needs. Without workers it returns least.
-func (l *WatchFlag) orLongest(v lease.View, least time.Duration, needs func(lease.Times) time.Duration) time.Duration {
+func (l *LookFlag) orLongest(v lease.View, least time.Duration, needs func(lease.Times) time.Duration) time.Duration {
 	if l.Given {
 		return l.Asked
 	}

@@ -24,10 +24,10 @@ func TestLooking(t *testing.T) {
 		"a slow worker among others": {nil, []lease.Worker{{}, slow, {}}, 21 * time.Second, 8 * time.Second},
 		"one that takes too long":    {nil, []lease.Worker{slow, slower}, 2*time.Minute + time.Second, 10 * time.Second},
 		"one that has ended":         {nil, []lease.Worker{slow, ended}, 21 * time.Second, 8 * time.Second},
-		"what was asked for":         {[]string{"--watch=50ms"}, []lease.Worker{slower}, 50 * time.Millisecond, 50 * time.Millisecond},
-		"nothing was asked for":      {[]string{"--watch=0"}, []lease.Worker{slower}, 0, 0},
+		"what was asked for":         {[]string{"--look=50ms"}, []lease.Worker{slower}, 50 * time.Millisecond, 50 * time.Millisecond},
+		"nothing was asked for":      {[]string{"--look=0"}, []lease.Worker{slower}, 0, 0},
 	} {
-		var l WatchFlag
+		var l LookFlag
 		cmd := &cobra.Command{}
 		l.Register(cmd, "how long")
 		if err := cmd.ParseFlags(c.args); err != nil {
@@ -42,16 +42,16 @@ func TestLooking(t *testing.T) {
 
 func TestLookingIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
-		l           WatchFlag
+		l           LookFlag
 		none, right bool
 	}{
-		"by default":             {WatchFlag{}, false, true},
-		"at all":                 {WatchFlag{Asked: 1, Given: true}, false, true},
-		"not at all":             {WatchFlag{Given: true}, false, false},
-		"not at all, which goes": {WatchFlag{Given: true}, true, true},
-		"backwards":              {WatchFlag{Asked: -1, Given: true}, true, false},
-		"as long as it goes":     {WatchFlag{Asked: 5 * time.Minute, Given: true}, false, true},
-		"for longer":             {WatchFlag{Asked: 5*time.Minute + 1, Given: true}, true, false},
+		"by default":             {LookFlag{}, false, true},
+		"at all":                 {LookFlag{Asked: 1, Given: true}, false, true},
+		"not at all":             {LookFlag{Given: true}, false, false},
+		"not at all, which goes": {LookFlag{Given: true}, true, true},
+		"backwards":              {LookFlag{Asked: -1, Given: true}, true, false},
+		"as long as it goes":     {LookFlag{Asked: 5 * time.Minute, Given: true}, false, true},
+		"for longer":             {LookFlag{Asked: 5*time.Minute + 1, Given: true}, true, false},
 	} {
 		if err := c.l.Check(c.none); (err == nil) != c.right {
 			t.Errorf("%s: %v", name, err)

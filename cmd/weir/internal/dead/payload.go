@@ -1,0 +1,132 @@
+package dead
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/deadletter"
+)
+
+const (
+	// mostUnpacked limits the size of a payload after it was unpacked.
+	mostUnpacked = 16 << 20
+	// mostHex limits the bytes that are shown in hexadecimal digits.
+	mostHex = 4 << 10
+)
+
+// letterText formats one dead letter with its payload.
+func letterText(i *deadletter.Item) string {
+	var b bytes.Buffer
+	line := func(label, text string) {
+		if text != "" {
+			_ = cli.Textf(&b, "%-15s %s\n", label, text)
+		}
+	}
+	when := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	line("ID", i.ID)
+	line("application", i.App)
+	line("stream", i.Stream)
+	line("shard", i.Shard)
+	line("sequence number", i.SequenceNumber)
+	if i.Position != i.SequenceNumber {
+		line("position", i.Position)
+	}
+	line("key", i.PartitionKey)
+	line("arrived", when(i.Arrived))
+	line("dead-lettered", when(i.GivenUp)+" by worker "+i.Worker)
+	reason := string(i.Reason) + ", after " + cli.Count(i.Attempts, "attempt")
+	if i.Attempts > 0 {
+		reason += " from " + when(i.FirstFailure) + " to " + when(i.LastFailure)
+	}
+	line("reason", reason)
+	if i.Together > 1 {
+		line("together", cli.Count(i.Together, "record")+" failed together")
+	}
+	state := string(i.State)
+	if !i.Since.IsZero() {
+		state += " since " + when(i.Since)
+	}
+	line("state", state)
+	lines := cli.Lines(cli.Visible(explain.OneLine(i.Error)), cli.HelpColumns-16)
+	for n, text := range lines {
+		label := ""
+		if n == 0 {
+			label = "error"
+		}
+		fmt.Fprintf(&b, "%-15s %s\n", label, text)
+	}
+	line("error type", i.ErrorType)
+	if i.Stack != "" {
+		b.WriteString("\nstack:\n" + cli.VisibleLines(strings.TrimRight(i.Stack, "\n")) + "\n")
+	}
+	what, text := payloadText(i.Data)
+	fmt.Fprintf(&b, "\npayload: %s, %s\n%s", figures.Bytes(int64(len(i.Data))), what, text)
+	return b.String()
+}
+
+// payloadText returns a payload for people, and its format. It unpacks data that begins as gzip
+// does. JSON is indented, other text is unchanged, and everything else becomes hexadecimal
+// digits.
+func payloadText(data []byte) (what, text string) {
+	packed := ""
+	if unpacked, ok := gunzip(data); ok {
+		packed = "gzip of " + figures.Bytes(int64(len(unpacked))) + ", "
+		data = unpacked
+	}
+	var indented bytes.Buffer
+	switch {
+	case len(data) == 0:
+		return packed + "empty", ""
+	case json.Valid(data) && json.Indent(&indented, data, "", "  ") == nil:
+		return packed + "JSON", cli.VisibleLines(strings.TrimRight(indented.String(), "\n")) + "\n"
+	case isText(data):
+		return packed + "text", cli.VisibleLines(strings.TrimRight(string(data), "\n")) + "\n"
+	}
+	text = hex.Dump(data[:min(len(data), mostHex)])
+	if more := len(data) - mostHex; more > 0 {
+		text += fmt.Sprintf("and %s more: --data writes all of them\n", cli.Count(more, "byte"))
+	}
+	return packed + "binary", text
+}
+
+// isText reports whether data is UTF-8 without control characters other than white space.
+func isText(data []byte) bool {
+	if !utf8.Valid(data) {
+		return false
+	}
+	for _, c := range data {
+		if c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// gunzip unpacks data that begins as gzip does. ok is false for other data, and for data that is
+// damaged or too large.
+func gunzip(data []byte) (unpacked []byte, ok bool) {
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b, 8}) {
+		return nil, false
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, false
+	}
+	unpacked, err = io.ReadAll(io.LimitReader(r, mostUnpacked+1))
+	return unpacked, err == nil && len(unpacked) <= mostUnpacked
+}
