@@ -14,8 +14,8 @@ type Facts struct {
 	// handoff timeout.
 	Overdue map[Key]uint64
 	// Gone contains parents that have no lease and have left the stream. No child waits for them.
-	// Such a parent is missing from a complete listing that began after a lease with that parent
-	// was seen.
+	// Such a parent is missing from a complete listing that began after the leader had seen a lease
+	// with that parent.
 	Gone map[Key]bool
 	// OutOfDate contains sessions whose fingerprint differs from their leases for longer than a
 	// delayed heartbeat can explain.
@@ -33,8 +33,8 @@ type Facts struct {
 	// Recent contains leases, with their epochs, that changed owner or were finished within the
 	// last heartbeat interval.
 	Recent map[Key]uint64
-	// Streams are the streams that the leader reads. If it is zero, the view's streams of the
-	// leader count.
+	// Streams are the streams that the leader reads. If Streams is zero, the plan uses the streams
+	// that the leader's row in the view contains.
 	Streams Streams
 }
 

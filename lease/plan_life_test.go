@@ -253,7 +253,8 @@ func (w *world) lead() {
 	}
 }
 
-// write executes an action. The action must keep all promises now, no matter when it was planned.
+// write executes an action. The action must obey the rules in the current state, no matter when it
+// was planned.
 func (w *world) write(a lease.Action) {
 	if l := w.leases[a.Key]; a.Kind == lease.Assign && l != nil && l.Epoch == a.Epoch {
 		if !w.free(l) {

@@ -64,8 +64,8 @@ type lineage struct {
 	stillValid func(*Lease) bool
 }
 
-// newLineage sorts leases. A key may occur twice if a view was read in pages while leases changed.
-// Then the lease with the higher epoch counts.
+// newLineage sorts leases. A key may occur twice if the store read a view with several queries
+// while leases changed. Then the lease with the higher epoch counts.
 func newLineage(leases []Lease, gone map[Key]bool) lineage {
 	sorted := make([]*Lease, len(leases))
 	lineal := false
