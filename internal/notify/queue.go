@@ -63,7 +63,7 @@ type call struct {
 	prev, next *call
 }
 
-// what is called: do, or pass with a value.
+// what contains the function to call: do, or pass with value.
 type what struct {
 	do    func()
 	pass  func(any)
@@ -215,8 +215,9 @@ func contained(do func()) (err error) {
 	return nil
 }
 
-// Close stops accepting calls, and waits at most within for the earlier ones. It reports whether
-// all of them were made. If not, the goroutine of Run ends when the current call returns.
+// Close stops accepting calls, and waits at most within until the earlier calls were made. It
+// reports whether all of them were made. If not, the goroutine of Run ends when the current call
+// returns.
 func (q *Queue) Close(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true

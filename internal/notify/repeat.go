@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// repeatFirst and repeatMost limit the time between two lines with the same cause. The time
-	// doubles while the cause lasts.
+	// repeatFirst and repeatMost are the minimum and maximum of the time between two lines with the
+	// same cause. The time doubles while the cause lasts.
 	repeatFirst = 10 * time.Second
 	repeatMost  = time.Minute
 	// mostCauses is the maximum number of separate causes. All further ones count as one cause.
@@ -36,7 +36,8 @@ func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	return slog.New(&limited)
 }
 
-// Only the queue's goroutine uses a limiter, because the text of an err comes from user code.
+// limiter limits the lines of a logger, see Repeats. Only the queue's goroutine uses it, because
+// the text of an err comes from user code.
 type limiter struct {
 	queue  *Queue
 	causes map[string]*cause
@@ -50,7 +51,7 @@ type cause struct {
 	write   func(repeated int)
 }
 
-// pass calls write now or later. write logs a line. repeated is the number of lines that it
+// pass calls write now or later. write logs a line. repeated is the number of lines that this line
 // represents.
 func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
 	c := l.causes[key]
