@@ -51,7 +51,7 @@ func (b *bucket) leave() {
 }
 
 // note adds a rank to the ranks that this goroutine holds. It returns a held rank that is not
-// higher, or a negative number if all of them are higher.
+// higher than number, or a negative number if all held ranks are higher.
 //
 //go:norace
 func note(number int) (wrong int) {
