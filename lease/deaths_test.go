@@ -136,7 +136,8 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	}
 }
 
-// Beyond only counts as long as no operator can have moved the position since it was written.
+// Beyond only counts at epochs at which no operator can have moved the lease since Beyond was
+// written.
 func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
 	t.Parallel()
 	note := Deaths{At: shard.Oldest, Beyond: "a", Since: 5}

@@ -6,9 +6,9 @@ type Facts struct {
 	// Dead contains the sessions whose heartbeat count has not changed for the failover time, with
 	// that count.
 	Dead map[string]uint64
-	// Ripe contains revoked leases, with their epochs, that are no longer valid for the old owner
-	// although it has not acknowledged the revocation. The failover time has passed since the old
-	// owner could learn of the revocation.
+	// Ripe contains revoked leases, with their epochs, whose old owner has not acknowledged the
+	// revocation. These leases are no longer valid for the old owner, because the failover time has
+	// passed since it could learn of the revocation.
 	Ripe map[Key]uint64
 	// Overdue contains leases, with their epochs, that have had the same heir for longer than the
 	// handoff timeout.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// follower gets orders once per second without delay.
+// follower gets orders once per second. Each heartbeat is answered at the time when it was sent.
 type follower struct {
 	Follow
 	now time.Time

@@ -136,7 +136,7 @@ func (w *world) someWorker() *lease.Worker {
 	return w.workers[oneOf(w.rng, slices.Sorted(maps.Keys(w.workers))...)]
 }
 
-// beats reports whether the session is really alive, whatever the leader believes.
+// beats reports whether the session is alive, which the leader may not know.
 func (w *world) beats(session string) bool {
 	row := w.workers[session]
 	return row != nil && !row.Ended && !w.silent[session]

@@ -3,9 +3,9 @@
 package lock
 
 // This file records which mutexes each goroutine holds. The race detector must not see the mutexes
-// of the buckets. They would order events that are unordered in the tested code, and hide the races
-// of that code. The functions that access the table are therefore not instrumented. quiet hides the
-// mutexes from the detector.
+// of the buckets. These mutexes would order events that are unordered in the tested code, and hide
+// the races of that code. The functions that access the table are therefore not instrumented. quiet
+// hides the mutexes from the detector.
 
 import "sync"
 

@@ -39,8 +39,8 @@ type (
 	Run struct{}
 	// Shard guards the state of a shard.
 	Shard struct{}
-	// Puller guards how far a function that pulls records has got, and the reason for which it
-	// holds the checkpoint back.
+	// Puller guards the position of a function that pulls records, and the reason why it holds the
+	// checkpoint back.
 	Puller struct{}
 	// Judge guards recent observations of shards.
 	Judge struct{}

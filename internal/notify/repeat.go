@@ -18,8 +18,8 @@ const (
 )
 
 // Repeats returns a logger that limits repeated lines. to must be a logger from [Queue.Logger].
-// Lines have the same cause if their level and message are equal and their err differs only in
-// numbers.
+// Lines have the same cause if their level and message are equal and their attributes err differ at
+// most in numbers.
 //
 // The first line of a cause is logged at once, and an interval of 10 s begins. At the end of the
 // interval, the last line of the interval is logged, with the number of its lines as "repeated".

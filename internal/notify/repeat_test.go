@@ -12,7 +12,7 @@ import (
 
 // In an outage of seven seconds, each of 222 shards fails seven times. The failures are logged in
 // two lines, and the second one contains the exact number of lines that it represents. An error
-// with another cause is logged in a line of its own.
+// with another cause gets a separate line.
 func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
