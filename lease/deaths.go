@@ -150,7 +150,7 @@ func (l *Lease) tries() bool {
 }
 
 // afterDeath returns the Deaths to store after the holder has died. trials is the number of the
-// holder's leases with a trial. heartbeat is the holder's last heartbeat count.
+// holder's leases with a trial. beat is the holder's last heartbeat count.
 func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position

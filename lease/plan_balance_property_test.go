@@ -152,8 +152,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		}
 	}
 
-	// moves and back are the numbers of leases that count for another session after the plan than
-	// before it. The sum must be the minimum.
+	// moves and back together are the number of leases that no longer count for the same session
+	// after the plan. This number must be the minimum.
 	moves, back := 0, 0
 	for k, s := range before.claim {
 		switch then.claim[k] {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Waiting returns the leases that may not be assigned yet. Each one is mapped to the sorted parents
-// that it waits for. gone is [Facts.Gone].
+// Waiting returns the leases that may not be assigned yet. The result maps each of them to the
+// sorted parents that it waits for. gone is [Facts.Gone].
 //
 // A parent with a lease is done if the lease is finished and not revoked. If an operator moved a
 // held lease to its end, the shard is still being read until the old owner has acknowledged.

@@ -228,8 +228,9 @@ const (
 	// whole application. Condition for On: fewer than [MaxPaused] other streams are paused.
 	Pause
 	// Replace replaces the lease Key by Lease, which has no owner. It is for a shard of a recreated
-	// stream, whose parents may differ. It is a single write, so that the epoch never starts again.
-	// Condition: the epoch is Epoch, Key has no owner, and the new epoch is later.
+	// stream, whose parents may differ. It is a single write, so that the epoch does not start
+	// again at 1, as it would after Delete and Create. Condition: the epoch is Epoch, Key has no
+	// owner, and the new epoch is later.
 	Replace
 	// Birth sets the Born of Key. It is for leases that were created before the creation time of
 	// their stream was known. It changes nothing else. Condition: the epoch is Epoch, and Born is

@@ -23,7 +23,7 @@ type (
 	Feed struct{}
 	// Line guards which shards of a followed stream may have records.
 	Line struct{}
-	// Waits guards which shards of a followed stream wait.
+	// Waits guards which shards of a followed stream wait for a call of a slow function.
 	Waits struct{}
 	// Scheduler guards which reads are due.
 	Scheduler struct{}

@@ -89,7 +89,8 @@ func (q *Queue) Add(class Class, key any, do func()) bool {
 	return q.add(class, key, what{do: do})
 }
 
-// Pass adds the call pass(value), as Add does. It allocates no memory for a call that is made soon.
+// Pass adds the call pass(value), as Add does. It allocates no memory while the queue has unused
+// elements.
 func (q *Queue) Pass(class Class, key any, pass func(value any), value any) bool {
 	return q.add(class, key, what{pass: pass, value: value})
 }

@@ -116,8 +116,8 @@ func causeOf(r slog.Record) string {
 	return r.Level.String() + r.Message + "\x00" + withoutNumbers(err)
 }
 
-// withoutNumbers replaces each word of s that has a digit. Errors that differ only in sequence
-// numbers, IDs or times are then equal.
+// withoutNumbers puts "#" in place of each word of s that has a digit. Errors that differ only in
+// sequence numbers, IDs or times are then equal.
 func withoutNumbers(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range words {

@@ -44,7 +44,8 @@ const (
 	ReleaseAtAnyEpoch
 	// CheckpointAtAnyEpoch accepts a checkpoint at any epoch by the owner.
 	CheckpointAtAnyEpoch
-	// AssignmentAtAnyEpoch applies actions on leases at any epoch.
+	// AssignmentAtAnyEpoch applies Assign, Handoff and Revoke although the epoch of the lease has
+	// changed.
 	AssignmentAtAnyEpoch
 	// ResignationOfAnybody ends the leader's role when another session resigns.
 	ResignationOfAnybody
@@ -135,7 +136,7 @@ func (m *Model) holdsValid(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.age != 0 && p.age-1 <= m.Validity
 }
 
-// The promises, in the words of a violation.
+// These are the promises of the protocol. Each text describes how the promise is broken.
 const (
 	brokenValidity   = "one lease is valid for two workers"
 	brokenEpoch      = "an epoch has two owners"

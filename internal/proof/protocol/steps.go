@@ -195,7 +195,7 @@ func (m *Model) queue(s *state, c call) bool {
 	return false
 }
 
-// orders begins the answer to a heartbeat that was just carried out.
+// orders sets the answer to a heartbeat that was just carried out. The answer is then in flight.
 func (m *Model) orders(s *state, i int) {
 	p := &s.sessions[i]
 	p.answer = 1
