@@ -19,23 +19,24 @@ import (
 type Abilities uint64
 
 const (
-	// WatchHeartbeats returns the heartbeat counts of all sessions in the answer to a heartbeat
-	// that requests them. The store reads no leases for this. Each worker can then detect which
-	// sessions are alive.
+	// WatchHeartbeats is the ability to return the heartbeat counts of all sessions in the answer
+	// to a heartbeat that requests them ([Report].Others). The store reads no leases for this. From
+	// the counts, each worker can detect which sessions are alive.
 	WatchHeartbeats Abilities = 1 << iota
 	// ResignByHeartbeat lets a leader resign with a heartbeat. This helps when its calls of
 	// [Store.Lead] fail.
 	ResignByHeartbeat
-	// NoteFailures stores [Trouble].Failing for operators.
+	// NoteFailures is the ability to store [Trouble].Failing for operators.
 	NoteFailures
-	// NoteDeaths stores [Lease.Deaths]. weir uses it to detect a record that kills one worker after
-	// another.
+	// NoteDeaths is the ability to store [Lease.Deaths]. weir uses Deaths to detect a record that
+	// kills one worker after another.
 	NoteDeaths
-	// KeepHistory stores past states of shards for operators. A store with this ability implements
-	// [Historian]. A wrapper that hides that interface disables the ability.
+	// KeepHistory is the ability to store past states of shards for operators. A store with this
+	// ability implements [Historian]. A wrapper that hides that interface disables the ability.
 	KeepHistory
-	// NoteStreams stores [Report].Streams with the session and returns [Leader].Streams in answers
-	// to heartbeats. Workers then only get shards of streams that they read.
+	// NoteStreams is the ability to store [Report].Streams with the session, and to return
+	// [Leader].Streams in answers to heartbeats. Workers then only get shards of streams that they
+	// read.
 	NoteStreams
 
 	// AllAbilities contains all abilities that this version of weir knows.

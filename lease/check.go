@@ -23,8 +23,8 @@ const (
 	MaxWhyBytes     = 200 // Trouble.Why
 	MaxStateBytes   = 40  // Trouble.State
 	MaxPaused       = 100 // paused streams of an application
-	// maxTroubleBytes limits all troubles of a report, as JSON. They share a row with the
-	// heartbeat.
+	// maxTroubleBytes is the maximum size of all troubles of a report together, as JSON. A store
+	// keeps them in the same row as the heartbeat count.
 	maxTroubleBytes = 3 << 10
 	maxParents      = 2
 	maxChildren     = 100
@@ -232,8 +232,8 @@ func checkHeir(what, heir string) error {
 	return checkSession(what, heir)
 }
 
-// clip shortens text for people to valid UTF-8 without zero bytes. most is the maximum size in
-// bytes. It cuts between characters.
+// clip cuts s between two characters if s is longer than most bytes. It replaces invalid UTF-8 and
+// zero bytes with U+FFFD.
 func clip(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

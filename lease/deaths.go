@@ -40,8 +40,8 @@ type Deaths struct {
 	// there are no such records, or if they are unknown.
 	//
 	// Workers write and read Beyond. It has at most [Deaths.RoomBeyond] characters of
-	// [a-zA-Z0-9_-]. It does not describe deaths, but is valid as long as they are: until an owner
-	// writes the position.
+	// [a-zA-Z0-9_-]. Beyond does not describe deaths, but it is valid for the same time as the
+	// other fields: until an owner writes the position.
 	Beyond string
 	// Since is the epoch at which Beyond was written, or 0 without Beyond. Each change of owner and
 	// each [Move] increases the epoch of the lease, see [Lease.DeathsHere].
@@ -117,10 +117,10 @@ func notBase64(r rune) bool {
 const beyondLasts = 2
 
 // DeathsHere returns the Deaths of the lease at its current position. It is zero once the position
-// has moved. Beyond only counts for the owner that wrote it and for the next owner. While one of
-// these two has the lease, no operator can have moved the position away and back without a higher
-// epoch. It is therefore harmless if a store or an earlier version keeps Beyond when the position
-// moves.
+// has moved. Beyond only counts for the owner that wrote it and for the next owner. If an operator
+// moves the position away and back, the two [Move] actions and the next Assign increase the epoch
+// so far that Beyond no longer counts. It is therefore harmless if a store or an earlier version of
+// weir keeps Beyond when the position moves.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}
@@ -150,7 +150,7 @@ func (l *Lease) tries() bool {
 }
 
 // afterDeath returns the Deaths to store after the holder has died. trials is the number of the
-// holder's leases with a trial. heartbeat is the holder's last heartbeat count.
+// holder's leases with a trial. beat is the holder's last heartbeat count.
 func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position

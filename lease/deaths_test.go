@@ -61,8 +61,8 @@ func FuzzParseDeaths(f *testing.F) {
 	})
 }
 
-// The plan takes leases from owners and records which owners died. The record contains the position
-// and the record that was being tried.
+// When a plan assigns a lease whose owner died, it adds the death to the Deaths of the lease. It
+// also counts whether the owner was trying a record at that position.
 func TestThePlanNotesDeaths(t *testing.T) {
 	t.Parallel()
 	at := func(seq string) shard.Position {
@@ -96,7 +96,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "it has sent a heartbeat since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
-		// The death is recorded when the lease is assigned later.
+		// A plan for a paused stream assigns no lease. A later Assign adds the death.
 		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}},
 		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1, Tried: 1, Alone: 1})}},
@@ -136,7 +136,8 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	}
 }
 
-// Beyond only counts as long as no operator can have moved the position since it was written.
+// Beyond only counts at epochs at which no operator can have moved the lease since Beyond was
+// written.
 func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
 	t.Parallel()
 	note := Deaths{At: shard.Oldest, Beyond: "a", Since: 5}

@@ -1,6 +1,6 @@
-// Package lease defines how workers share shards. It defines leases, the contract of a store of
-// leases, and which leases should move. The package contains only pure functions and types. Other
-// packages implement the [Store] contract.
+// Package lease defines how workers share shards. It contains the types of leases, the contract of
+// a store of leases ([Store]), and the decision about which leases move ([Plan]). The package does
+// no I/O and reads no clock. Other packages implement [Store].
 //
 // # Leases and epochs
 //
@@ -11,20 +11,20 @@
 //
 // # The heartbeat
 //
-// A worker does not renew its leases one by one. It makes one round trip per heartbeat interval.
-// The [Report] shows that the worker is alive. It contains the worker's progress and the leases
-// that it releases. The answer lists the leases that it holds ([Orders]). The worker trusts these
-// leases for the failover time minus a margin. It measures this on its monotonic clock, from just
-// before it sent the heartbeat. If no heartbeat succeeds, it stops by itself before another worker
-// may start.
+// A worker does not renew its leases one by one. It makes one round trip to the store per heartbeat
+// interval. The request ([Report]) shows that the worker is alive. It contains the worker's
+// progress and the leases that the worker releases. The answer ([Orders]) lists the leases that the
+// worker holds. These leases are valid for the failover time minus a margin. The worker measures
+// this time on its monotonic clock, from just before it sent the heartbeat. If no heartbeat
+// succeeds, the worker stops reading by itself, before another worker may start.
 //
 // # Death without clocks
 //
 // weir never compares two clocks. The leader counts a session as dead when the session's heartbeat
-// count has not changed for the failover time. It measures this on its own monotonic clock, and
-// only over periods in which its own reads succeeded ([Watch]). It then ends the session, on the
-// condition that the count is still the same. A later heartbeat of that session fails with
-// [ErrSessionOver], and the worker starts a new session without leases.
+// count has not changed for the failover time. The leader measures this time on its own monotonic
+// clock, and only over periods in which its own reads succeeded ([Watch]). It then ends the
+// session, on the condition that the count is still the same. A later heartbeat of that session
+// fails with [ErrSessionOver], and the worker starts a new session without leases.
 //
 // Every other worker watches sessions in the same way, from the answers to its own heartbeats
 // ([Follow]). A worker that becomes the leader continues with these observations. Workers that died
@@ -44,8 +44,8 @@
 // moment that they lead. That is harmless.
 //
 // An operator can empty a worker that keeps running ([Drain]), or stop all reading of a stream for
-// a while ([Pause]). Both use handoffs. The heir of a [Pause] is [Nobody]. The store keeps pauses,
-// so they outlive all workers.
+// a while ([Pause]). Both actions use handoffs. The heir of a [Pause] is [Nobody]. The store keeps
+// pauses, so they outlive all workers.
 //
 // # Load
 //

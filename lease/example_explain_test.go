@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The reason of each action in sentences.
+// One worker is alive, and one lease has no owner. Explain returns a sentence about the assignment.
 func ExampleExplain() {
 	v := lease.View{
 		Leases:  []lease.Lease{{Key: lease.Key{Stream: "orders", Shard: "1"}, Epoch: 1, Position: shard.Oldest}},

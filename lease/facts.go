@@ -6,16 +6,16 @@ type Facts struct {
 	// Dead contains the sessions whose heartbeat count has not changed for the failover time, with
 	// that count.
 	Dead map[string]uint64
-	// Ripe contains revoked leases, with their epochs, that are no longer valid for the old owner
-	// although it has not acknowledged the revocation. The failover time has passed since the old
-	// owner could learn of the revocation.
+	// Ripe contains revoked leases, with their epochs, whose old owner has not acknowledged the
+	// revocation. These leases are no longer valid for the old owner, because the failover time has
+	// passed since it could learn of the revocation.
 	Ripe map[Key]uint64
 	// Overdue contains leases, with their epochs, that have had the same heir for longer than the
 	// handoff timeout.
 	Overdue map[Key]uint64
 	// Gone contains parents that have no lease and have left the stream. No child waits for them.
-	// Such a parent is missing from a complete listing that began after a lease with that parent
-	// was seen.
+	// Such a parent is missing from a complete listing that began after the leader had seen a lease
+	// with that parent.
 	Gone map[Key]bool
 	// OutOfDate contains sessions whose fingerprint differs from their leases for longer than a
 	// delayed heartbeat can explain.
@@ -33,8 +33,8 @@ type Facts struct {
 	// Recent contains leases, with their epochs, that changed owner or were finished within the
 	// last heartbeat interval.
 	Recent map[Key]uint64
-	// Streams are the streams that the leader reads. If it is zero, the view's streams of the
-	// leader count.
+	// Streams are the streams that the leader reads. If Streams is zero, the plan uses the streams
+	// that the leader's row in the view contains.
 	Streams Streams
 }
 

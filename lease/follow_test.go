@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// follower gets orders once per second without delay.
+// follower gets orders once per second. Each heartbeat is answered at the time when it was sent.
 type follower struct {
 	Follow
 	now time.Time
@@ -21,7 +21,7 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 	return dead
 }
 
-// The first look of a new leader finds exactly the sessions that died together with the previous
+// The first view of a new leader shows exactly the sessions that died together with the previous
 // leader.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
@@ -40,7 +40,8 @@ func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 		v.Workers[i].Ended = v.Workers[i].Session == "old" || v.Workers[i].Session == "dead"
 	}
 	w.See(v, now, now)
-	// The heartbeat of late has not changed for 3.1 s. The next look is due when late may be dead.
+	// The heartbeat of the session late has not changed for 3.1 s. The next view is due when this
+	// session can count as dead.
 	if next := w.Next(time.Minute); next != 1900*time.Millisecond {
 		t.Errorf("the next look is due in %v", next)
 	}

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// Format is the number of this version's form of stored state. Rows without a number have format 1,
-// as written by versions that do not know the number. If other versions cannot use the stored state
-// of a version, that version has a higher number. It writes the number before anything else.
+// Format is the number of the format in which this version of weir stores state. Rows without a
+// number have format 1, because the first versions wrote no number. A version gets a higher number
+// if earlier versions cannot use the state that it stores. Such a version writes its number before
+// anything else.
 const Format = 1
 
 // ErrFormat is wrapped by errors about stored state of a newer [Format]. Such errors also wrap

@@ -35,8 +35,9 @@ type Lease struct {
 	// Heir is the session to which Owner must hand the lease, or "". Only leases with an owner have
 	// an heir.
 	Heir string
-	// Revoked is the session from which the lease was revoked, as long as that session has not
-	// acknowledged this. Only leases without an owner have one.
+	// Revoked is the session from which the lease was revoked. It becomes "" when that session
+	// acknowledges the revocation, or when the lease gets an owner. Only leases without an owner
+	// have it set.
 	Revoked string
 	// Last is the session that owned the lease last, including the current owner. Plan prefers it
 	// as the next owner.
@@ -113,8 +114,8 @@ type Worker struct {
 	// MaxLeases is the maximum number of leases that the worker may hold. 0 means no limit.
 	MaxLeases int
 	// Holds is the [Fingerprint] of the leases that the worker believed to hold at its last
-	// heartbeat. If it differs from its leases for long, an answer or a notification to the worker
-	// was lost. The leader then notifies the worker again.
+	// heartbeat. If the session's leases in the store have another fingerprint for long, an answer
+	// or a notification to the worker was lost. The leader then notifies the worker again.
 	Holds uint64
 	// Times are the times that the session's first heartbeat reported, or zero if it reported none.
 	// They are for people and tools. A leader uses its own times.
@@ -123,7 +124,7 @@ type Worker struct {
 	// it no shards of other streams. The zero value means that the worker did not report its
 	// streams.
 	Streams Streams
-	// Troubles are the troubles of the last heartbeat, or nil.
+	// Troubles are the problems that the worker reported with its last heartbeat, or nil.
 	Troubles []Trouble
 }
 
@@ -162,13 +163,13 @@ type Failing struct {
 	// KeyHash is the first 8 hex digits of the SHA-256 of the record's partition key. The key
 	// itself may be personal data.
 	KeyHash string `json:",omitzero"`
-	// Records is the number of records in the call if it is unknown which of them failed. It is 1
-	// if the record is known.
+	// Records is the number of records in the failed call of the handler, if it is unknown which of
+	// them failed. It is 1 if the failing record is known.
 	Records int `json:",omitzero"`
 	// Attempts is the number of calls by this owner of the shard that failed at the record.
 	Attempts int `json:",omitzero"`
 	// Held is the reason why the record has not been dead-lettered or skipped although it could be:
-	// [HeldPatience] or [HeldRate]. It is "" if the record could not be dead-lettered or skipped
+	// [HeldForOutage] or [HeldRate]. It is "" if the record could not be dead-lettered or skipped
 	// anyway.
 	Held string `json:",omitzero"`
 	// Letters is true if dead letters cannot be written. Why then contains the error.
@@ -198,8 +199,9 @@ type Leader struct {
 	// Session is the leader's session. It is "" if there is no leader, or if the leader's session
 	// has ended, left or resigned.
 	Session string
-	// Epoch is the number of changes of leader. Candidates send the last epoch that they saw. The
-	// epoch stays the same when a leader's session ends, or resigns with a heartbeat.
+	// Epoch is the number of changes of leader. A candidate passes the last epoch that it saw to
+	// [Store.Lead]. The epoch stays the same when a leader's session ends, or when it resigns with
+	// a heartbeat.
 	Epoch uint64
 	// Heartbeats is the heartbeat count of Session. The leader is alive as long as this count
 	// changes.

@@ -80,7 +80,7 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		w.Ended = true
-		// No time passes in a model. The rows of randomModel contain the effects of delays.
+		// No time passes in a model, so an ended session is forgettable at once.
 		m.facts.Forgettable[a.Session] = true
 	case lease.Forget:
 		if w == nil || !w.Ended {
@@ -95,7 +95,7 @@ func (m *model) apply(a lease.Action) bool {
 	return true
 }
 
-// release executes the last report of the owner of k about k.
+// release executes the report with which the owner of k releases k.
 func (m *model) release(k lease.Key) {
 	l := m.leases[k]
 	l.Owner, l.Heir = l.NextOwner(), ""
@@ -105,7 +105,7 @@ func (m *model) release(k lease.Key) {
 	l.Epoch++
 }
 
-// stall lets the owner of k give up k, because it makes no progress.
+// stall executes a report with which the owner of k releases k because it makes no progress.
 func (m *model) stall(k lease.Key) {
 	owner := m.leases[k].Owner
 	m.release(k)

@@ -26,9 +26,10 @@ const defaultMovesInFlight = 256
 // A session is over if its row shows that it has ended, or if it has no row. Its leases may be
 // assigned.
 //
-// A session in f.Dead is only ended at first. Until the view shows it as ended, the plan gives it
-// no leases and takes none from it. Its leases already count in the shares of the other sessions.
-// If its heartbeat count is above the count in f.Dead, it is alive.
+// For a session in f.Dead, the plan at first only contains an EndSession. Until the view shows the
+// session as ended, the plan gives it no leases and takes no leases from it. Its leases already
+// count in the shares of the other sessions. If its heartbeat count is above the count in f.Dead,
+// it is alive.
 //
 // A leaving session gets no leases, and all of its leases are handed on. The same applies to a
 // session that is drained, but its moves in flight are limited as for active sessions. All other
@@ -57,18 +58,19 @@ const defaultMovesInFlight = 256
 // has it, so that no lease moves. Otherwise it goes to the first session in sorted order. A lease
 // with an heir counts for its heir.
 //
-// Leases beyond all caps stay with their owner, or unassigned if they have none. A shard that is
-// read above the cap of a worker is better than a shard that is not read. But a worker never gets a
-// lease that takes it above its cap. This count includes leases without work, leases that the
-// worker must hand on but still holds, and revoked leases that may still be valid for it.
+// Leases that exceed the sum of all caps stay with their owner. Without an owner they stay
+// unassigned. A shard that is read above the cap of a worker is better than a shard that is not
+// read. But a worker never gets a lease that takes it above its cap. This count includes leases
+// without work, leases that the worker must hand on but still holds, and revoked leases that may
+// still be valid for it.
 //
 // # Moves
 //
 // The plan makes the smallest number of moves with which every session reaches its share. An heir
-// stays as long as it is active and not above its share. Otherwise the handoff is withdrawn if the
-// owner is below its share, or else it is redirected to a session below its share.
-// [Limits.MovesInFlight] limits handoffs of active owners, but not those of leaving owners. A
-// handoff in f.Overdue becomes a Revoke.
+// stays as long as it is active and not above its share. Otherwise the plan withdraws the handoff
+// if the owner is below its own share. If the owner is not, the plan redirects the handoff to a
+// session below its share. [Limits.MovesInFlight] limits handoffs of active owners, but not those
+// of leaving owners. A handoff in f.Overdue becomes a Revoke.
 //
 // # Preferences
 //
@@ -222,7 +224,8 @@ func survey(v View, f Facts) *planner {
 	}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// A session that is over cannot acknowledge, so Revoked does not count.
+		// Revoked does not count here, because a session that is over cannot acknowledge a
+		// revocation.
 		for _, session := range [...]string{l.Owner, l.Heir} {
 			// No session gets a finished lease.
 			if h := p.sessions[session]; h != nil && !l.Finished() {
@@ -364,8 +367,8 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 }
 
-// retire takes a lease that no session may hold away from its owner. why is the reason, if the
-// owner is alive.
+// retire plans a lease that no session may hold. It requests a handoff to Nobody, or revokes the
+// lease. why is the reason that Explain returns if the owner is alive.
 func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
 	case e.Owner != "" && (owner == nil || owner.standing == over):

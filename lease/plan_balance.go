@@ -65,8 +65,8 @@ func (p *planner) balance() {
 
 // adopt assigns children to the session that has just finished one of their parents, even above its
 // share. That session sends frequent heartbeats for a while. Another session would learn of the
-// lease only with its next heartbeat. The excess is handed on later, which leaves no shard unread
-// for longer.
+// lease only with its next heartbeat. The session hands its excess leases on later. This leaves no
+// shard unread for longer.
 func (p *planner) adopt() {
 	for _, e := range p.free {
 		var heir *holder
@@ -140,9 +140,10 @@ func (p *planner) avoided(e *entry) *holder {
 	return p.sessions[e.Shunned]
 }
 
-// elsewhere returns another session for a lease if the only session below its share gave the lease
-// up because it stalled. That session would probably stall again. The result already has its share.
-// It must be able to give another lease in return, or have the same weight as the first session.
+// elsewhere returns another session for a lease that stalled. It returns nil unless exactly one
+// session is below its share, and that session is the one that released the stalled lease. That
+// session would probably stall again. The result already has its share. It either has a lease that
+// it can give in return, or has the same weight as the session below its share.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
@@ -182,7 +183,8 @@ func (p *planner) withdraw(e *entry) {
 }
 
 // preferFormer assigns free leases to their last owners. In a second round it assigns free leases
-// to the last owner of one of their parents. The second round takes nothing from the first.
+// to the last owner of one of their parents. The second round does not change the assignments of
+// the first.
 func (p *planner) preferFormer() {
 	give := func(e *entry, session string, why reason) {
 		h := p.sessions[session]

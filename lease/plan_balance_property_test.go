@@ -138,8 +138,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		t.Errorf("%d moves are in flight, at most %d may be", then.wishes, limit)
 	}
 
-	// Some children go to a session that has finished a parent, and some are not handed on yet.
-	// Both delay the balance.
+	// A child may go to the session that has finished its parent, even above the share of that
+	// session. A child that was just assigned is not handed on yet. Both cases delay the balance.
 	given, kept := 0, 0
 	for _, a := range planned {
 		if l := m.leases[a.Key]; a.Kind == lease.Assign && m.finished(a.Session, l) {
@@ -152,8 +152,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		}
 	}
 
-	// Count the leases that count for another session after the plan. Their number must be the
-	// minimum.
+	// moves and back together are the number of leases that no longer count for the same session
+	// after the plan. This number must be the minimum.
 	moves, back := 0, 0
 	for k, s := range before.claim {
 		switch then.claim[k] {
@@ -247,8 +247,8 @@ func apportionments(workers []apportioned, n int) [][]int {
 		again = false
 		for i := range workers {
 			if open[i] && due(i).Cmp(big.NewRat(int64(workers[i].cap), 1)) >= 0 {
-				// Its cap is smaller than its proportional part. The others get more, and this
-				// session still reaches its cap.
+				// The cap of worker i is at most its proportional part, so the worker gets its cap.
+				// The other workers share the rest.
 				shares[i] = workers[i].cap
 				n -= shares[i]
 				weight -= workers[i].weight

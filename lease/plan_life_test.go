@@ -136,7 +136,7 @@ func (w *world) someWorker() *lease.Worker {
 	return w.workers[oneOf(w.rng, slices.Sorted(maps.Keys(w.workers))...)]
 }
 
-// beats reports whether the session is really alive, whatever the leader believes.
+// beats reports whether the session is alive, which the leader may not know.
 func (w *world) beats(session string) bool {
 	row := w.workers[session]
 	return row != nil && !row.Ended && !w.silent[session]
@@ -253,7 +253,8 @@ func (w *world) lead() {
 	}
 }
 
-// write executes an action. The action must keep all promises now, no matter when it was planned.
+// write executes an action. The action must obey the rules in the current state, no matter when it
+// was planned.
 func (w *world) write(a lease.Action) {
 	if l := w.leases[a.Key]; a.Kind == lease.Assign && l != nil && l.Epoch == a.Epoch {
 		if !w.free(l) {

@@ -9,8 +9,8 @@ const (
 	// leaseCost is the fixed cost of a lease in bytes per second, in addition to its load. It gives
 	// idle leases an equal weight. It also prevents moves for little load.
 	leaseCost = 16 << 10
-	// overload is the minimum ratio of a session's load to its fair load before leases move because
-	// of load.
+	// overload is the ratio of a session's load to its fair load above which leases move because of
+	// load.
 	overload = 1.25
 	// gain is the minimum relief for the busier of two sessions, as a fraction of the moved lease.
 	// It prevents exchanges of nearly equal leases, and moves that would only overload the other
@@ -24,11 +24,12 @@ const (
 )
 
 // evenLoads exchanges leases of overloaded sessions for lighter leases of other sessions, one for
-// one, so that no share changes. If the other session could equally have the larger share, the
-// lease is moved without an exchange. evenLoads runs only when all sessions have their share. It
-// begins with the busiest session and continues while that session is overloaded. An exchange must
-// relieve the busier of the two sessions by a margin. Each exchange makes the loads more even, so
-// the number of exchanges is finite.
+// one, so that no share changes. A lease may move without an exchange if the overloaded session has
+// exactly one lease more than a session of the same weight. Either of these two could have the
+// larger share. evenLoads runs only when all sessions have their share. It begins with the busiest
+// session and continues while that session is overloaded. An exchange must relieve the busier of
+// the two sessions by a margin. Each exchange makes the loads more even, so the number of exchanges
+// is finite.
 func (p *planner) evenLoads(f Facts) {
 	if !p.even() {
 		return

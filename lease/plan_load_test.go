@@ -123,8 +123,8 @@ func TestLoadMovesLittle(t *testing.T) {
 	})
 }
 
-// TestNoiseMovesNothing checks loads that vary by one class. A leader moves leases once because of
-// them, and then never again.
+// TestNoiseMovesNothing checks loads that vary by one class. A leader may move leases once because
+// of such loads, and then never again.
 func TestNoiseMovesNothing(t *testing.T) {
 	t.Parallel()
 	seeds(t, 20, func(t *testing.T, rng *rand.Rand) {

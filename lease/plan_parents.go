@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Waiting returns the leases that may not be assigned yet. Each one is mapped to the sorted parents
-// that it waits for. gone is [Facts.Gone].
+// Waiting returns the leases that may not be assigned yet. The result maps each of them to the
+// sorted parents that it waits for. gone is [Facts.Gone].
 //
 // A parent with a lease is done if the lease is finished and not revoked. If an operator moved a
 // held lease to its end, the shard is still being read until the old owner has acknowledged.
@@ -64,8 +64,8 @@ type lineage struct {
 	stillValid func(*Lease) bool
 }
 
-// newLineage sorts leases. A key may occur twice if a view was read in pages while leases changed.
-// Then the lease with the higher epoch counts.
+// newLineage sorts leases. A key may occur twice if the store read a view with several queries
+// while leases changed. Then the lease with the higher epoch counts.
 func newLineage(leases []Lease, gone map[Key]bool) lineage {
 	sorted := make([]*Lease, len(leases))
 	lineal := false

@@ -186,8 +186,8 @@ func (p *planner) setShares() {
 	for _, h := range p.active {
 		h.share = 0
 	}
-	// Each lease in turn goes to the session whose share is lowest for its weight. Earlier parts
-	// count as well. Among equal sessions the lease stays with its owner.
+	// Each lease in turn goes to the session whose share is lowest for its weight. Shares in
+	// earlier parts count as well. Among equal sessions the lease stays with its owner.
 	for range p.withWork {
 		var best *holder
 		for _, h := range p.active {

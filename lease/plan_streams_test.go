@@ -90,8 +90,8 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 				return // the plan reserves room for it until it is acknowledged or ripe
 			}
 		}
-		// Every stream that at least one worker reads is read. No worker keeps a stream that it
-		// reported not to read.
+		// Each lease that can be assigned has an owner if a worker that reads its stream has room.
+		// No worker keeps a lease of a stream that it does not read while such a worker has room.
 		waiting := lease.Waiting(m.view(nil).Leases, m.facts.Gone)
 		held := m.counts()
 		for _, l := range m.leases {

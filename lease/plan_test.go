@@ -126,8 +126,8 @@ func TestPlanOfNothing(t *testing.T) {
 	}
 }
 
-// TestPlanOfATornView plans from a view that was read in pages while leases changed. A lease may
-// occur twice in it.
+// TestPlanOfATornView plans from a view that the store read with several queries while leases
+// changed. A lease may occur twice in such a view.
 func TestPlanOfATornView(t *testing.T) {
 	t.Parallel()
 	k := lease.Key{Stream: "s", Shard: "1"}
@@ -237,7 +237,8 @@ func TestWaiting(t *testing.T) {
 
 // FuzzPlan makes views that no store returns. They contain repeated sessions and leases, cycles of
 // parents, unknown owners and heirs, and finished leases with owners. Plan must not panic and must
-// not depend on the order. It must still assign nothing to a session that cannot take it.
+// not depend on the order. It must still not assign a lease to a session that cannot take the
+// lease.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 0})

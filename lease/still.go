@@ -32,10 +32,11 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 // stillness measures how long the heartbeat count of each session has not changed, over consecutive
 // successful reads. Leaders and their followers use the same method.
 //
-// Ending a session is conditional on its current count. It is safe as long as the measured time is
-// not longer than the real time. The time is a sum of steps between reads. It is not measured from
-// the first read of the count, because of outages of the store. During an outage no session can
-// send heartbeats, and afterwards no session may count as dead for that reason.
+// A leader ends a session on the condition that its count is still the same. This is safe as long
+// as the measured time is not longer than the real time. The measured time is the sum of the steps
+// between reads, and not the time since the first read of the count. The reason is outages of the
+// store. During an outage no session can send heartbeats, and afterwards no session may count as
+// dead for that reason.
 type stillness struct {
 	last     time.Time // the end of the last successful read; zero after a failure
 	sessions map[string]*still[uint64]

@@ -66,15 +66,16 @@ type Store interface {
 	// without an error. After an error, any number of leading actions may have taken effect.
 	Apply(ctx context.Context, app string, actions []Action) ([]bool, error)
 
-	// Lead makes session the leader and increases the leader's epoch by one, if that is still the
-	// given one. The epoch is 0 before the first leader. An empty session resigns. Lead reports
-	// whether this happened.
+	// Lead makes session the leader and increases the leader's epoch by one, if the epoch is still
+	// the given one. The epoch is 0 before the first leader. With an empty session, there is no
+	// leader afterwards. Lead reports whether it made the change.
 	Lead(ctx context.Context, app, session string, epoch uint64) (bool, error)
 
-	// Leave ends a session in an orderly way. It executes the report's progress. It frees every
-	// lease that the session still owns or has not acknowledged, for the heir if there is one. It
-	// resigns leadership and removes the session's row. Leaving a session that is already over is
-	// not an error. Its progress is rejected, as in Heartbeat.
+	// Leave ends a session in an orderly way. It executes the report's progress. It releases every
+	// lease that the session still owns, to the heir if there is one. It acknowledges every
+	// revocation that the session has not acknowledged. It resigns leadership and removes the
+	// session's row. If the session is already over, Leave returns no error, but it does not
+	// execute the progress.
 	Leave(ctx context.Context, app string, r Report) error
 }
 
@@ -121,9 +122,9 @@ type Report struct {
 // owns the lease at the given epoch. Otherwise the store ignores it, and the orders show what the
 // session holds.
 //
-// There is one exception. A Release by the session in Lease.Revoked, at the epoch before the
-// lease's, acknowledges the revocation and clears it. At any other epoch it is a late duplicate of
-// an older acknowledgement.
+// There is one exception. A Release by the session in Lease.Revoked, at the epoch just before the
+// lease's current epoch, acknowledges the revocation and clears Revoked. A Release at any other
+// epoch is a late duplicate of an older acknowledgement.
 type Progress struct {
 	Key
 	Epoch uint64
@@ -218,7 +219,7 @@ const (
 	// and for recreated streams. Condition: the epoch is Epoch.
 	//
 	// If a held lease is moved to [shard.End], its children wait, as with any revocation. They wait
-	// until the old owner has acknowledged or can no longer trust the lease.
+	// until the old owner has acknowledged, or until the lease is no longer valid for it.
 	Move
 	// Drain sets Worker.Drain of Session to On. If On is set, the worker is emptied while it keeps
 	// running. Condition: the session exists and has not ended.
@@ -227,11 +228,13 @@ const (
 	// whole application. Condition for On: fewer than [MaxPaused] other streams are paused.
 	Pause
 	// Replace replaces the lease Key by Lease, which has no owner. It is for a shard of a recreated
-	// stream, whose parents may differ. It is a single write, so that the epoch never starts again.
-	// Condition: the epoch is Epoch, Key has no owner, and the new epoch is later.
+	// stream, whose parents may differ. It is a single write, so that the epoch does not start
+	// again at 1, as it would after Delete and Create. Condition: the epoch is Epoch, Key has no
+	// owner, and the new epoch is later.
 	Replace
-	// Birth sets the Born of Key if the lease was created before the time was known. It changes
-	// nothing else. Condition: the epoch is Epoch, and Born is 0.
+	// Birth sets the Born of Key. It is for leases that were created before the creation time of
+	// their stream was known. It changes nothing else. Condition: the epoch is Epoch, and Born is
+	// 0.
 	Birth
 )
 

@@ -163,8 +163,8 @@ func Unread(v View) []string {
 }
 
 // Withheld returns the streams whose leases no worker gets because of a rolling upgrade, sorted. No
-// live worker reports that it reads such a stream. The leader does not give its leases to workers
-// of an earlier version, because they do not report their streams.
+// live worker reports that it reads such a stream. The leader does not give leases of such a stream
+// to workers of an earlier version, because they do not report their streams.
 func Withheld(v View) []string {
 	older, leads := false, false
 	for i := range v.Workers {

@@ -52,8 +52,8 @@ func NewWatch(times Times, suspect Leader) *Watch {
 }
 
 // forgetAfter is the number of failover times after which the row of an ended session is removed.
-// We assume that no call reaches the store later than that after it was sent. A client aborts its
-// calls after half a failover time, but requests may be delayed for longer.
+// weir assumes that every call reaches the store within that time after the client sent it. A
+// client aborts its calls after half a failover time, but requests may be delayed for longer.
 const forgetAfter = 10
 
 // Missed records that a view failed. The time around it does not count for any session.

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A leader looks twice per heartbeat. A look without changes allocates nothing.
+// A leader reads a view twice per heartbeat interval. See allocates nothing for a view without
+// changes.
 func TestAQuietLookMakesNothing(t *testing.T) {
 	v := lease.View{}
 	for i := range 20 {

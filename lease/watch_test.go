@@ -9,7 +9,7 @@ import (
 
 var watchTimes = Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
-// clock passes views without delay to a Watch.
+// clock passes views to a Watch. Each view is requested and arrives at the same time.
 type clock struct {
 	t   *testing.T
 	w   *Watch
@@ -54,8 +54,8 @@ func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
 	}
 }
 
-// If the row of an ended session were removed at once, a late call could create it again or refer
-// to it.
+// The row of an ended session is removed after ten failover times. If it were removed at once, a
+// late call could create it again or refer to it.
 func TestAnEndedSessionIsForgottenLate(t *testing.T) {
 	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Heartbeats: 1, Ended: true}, {Session: "b", Heartbeats: 1}}}
 	c.see(v)

@@ -13,11 +13,11 @@ type Wanted struct {
 	Why   string // for people, "" if the position is simply the other client's
 }
 
-// Adopt returns the steps that bring another client's progress into an application's store. It can
-// be repeated. For a lease that exists already:
+// Adopt returns the steps that bring another client's progress into an application's store. Adopt
+// can be repeated. A lease that exists already is treated as follows:
 //
-//   - A lease at the wanted position stays. If the wanted position is a time, a lease at an earlier
-//     time also stays, because an earlier run of the same plan made it.
+//   - A lease without an owner at the wanted position stays. If the wanted position is a time, such
+//     a lease at an earlier time also stays, because an earlier run of the same plan made it.
 //   - A lease that never had an owner has no progress, and moves to the wanted position.
 //   - A lease whose position is older moves forward: the other client has read on meanwhile.
 //   - A lease with newer progress moves back only if replace is set. Otherwise Adopt returns an
@@ -71,13 +71,13 @@ func Adopt(wanted []Wanted, v lease.View, replace bool) ([]Step, error) {
 	return steps, nil
 }
 
-// isThere reports whether a lease at p needs no move to reach to.
+// isThere reports whether a lease at position p need not move to position to.
 func isThere(p, to shard.Position) bool {
 	return p == to || p.Kind() == shard.Time && to.Kind() == shard.Time && p.Compare(to) < 0
 }
 
-// isNewer reports whether p is progress beyond to. If to is the oldest record, any time is beyond
-// it.
+// isNewer reports whether position p is after position to. If to is the oldest record, every time
+// counts as after it.
 func isNewer(p, to shard.Position) bool {
 	return p.Compare(to) > 0 || p.Kind() == shard.Time && to.Kind() == shard.First
 }

@@ -38,8 +38,9 @@ type Wish struct {
 //     Latest moves only the shard itself, because after Latest no record is handled again.
 //   - A child moves with its parents even if it is already in the right place and has no owner. At
 //     the same moment, a leader may be assigning the child, because the parents had ended. The move
-//     changes the child's lease, so that this assignment fails. This also applies if the parents
-//     are in the right place and had an owner, because an incomplete reset may have opened them.
+//     changes the child's lease, so that this assignment fails. The child also moves if its parents
+//     are already in the right place and had an owner, because an incomplete reset may have opened
+//     them.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays unchanged.
 //
 // Reset returns an error for an unknown shard, and for a time in the stream's future.
@@ -118,8 +119,9 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 }
 
 // move sets step to the move of a lease. It does nothing if the lease is already at the position,
-// has no owner, and need not move with its parents. A move drops the notes about the position, so
-// records beyond it that were finished are handled again.
+// has no owner, and need not move with its parents. along is true if a parent was opened, so that
+// the lease moves with it. A move clears the lease's Deaths, so finished records after the position
+// (Deaths.Beyond) are handled again.
 func move(step *Step, l *lease.Lease, born int64, along bool) {
 	there := l.Position == step.To
 	if there && l.Owner == "" && (l.Finished() || l.Deaths == "" && !along) && (born == 0 || l.Born == 0 || l.Born == born) {

@@ -1,5 +1,5 @@
 // Package change decides how a reset or an import of checkpoints changes a store. It determines
-// which leases change, in which order, and under which conditions. It is pure.
+// which leases change, in which order, and under which conditions. Its functions are pure.
 package change
 
 import (

@@ -9,8 +9,8 @@ import (
 )
 
 // ParseTo parses the place where reading must resume: oldest, latest, a time, a position of one
-// shard, or a duration before Kinesis' current time. A duration is returned as ago, because that
-// time is not known yet.
+// shard, or a duration before Kinesis' current time. A duration is returned as ago, because
+// Kinesis' current time is not known yet.
 func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
 	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
 		if d < 0 {

@@ -15,15 +15,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Lineage caches the ancestors of shards and where they begin, for shards with a sink. The shards
-// of a run share it.
+// Lineage caches leases, first sequence numbers and the sink's answers about ancestors. All shards
+// of a run share one Lineage.
 type Lineage struct {
 	view  func(ctx context.Context) (lease.View, error)
 	first func(ctx context.Context, stream string) (map[string]string, error)
 
 	busy chan struct{} // contains an element while no lookup is running
 
-	// The goroutine that took the element owns these fields.
+	// The goroutine that took the element from busy owns the following fields.
 	streams map[string]map[string]lease.Lease // by stream and shard
 	seen    time.Time                         // when the leases were read
 	firsts  map[string]firstNumbers           // by stream
@@ -128,8 +128,8 @@ type firstNumbers struct {
 	numbers map[string]string
 }
 
-// take waits for lookups of other shards, so that one call serves all shards that begin at the same
-// time.
+// take takes the element from busy. It waits while the lookup of another shard runs, so that one
+// call serves all shards that begin at the same time.
 func (n *Lineage) take(ctx context.Context) error {
 	select {
 	case <-n.busy:
@@ -139,8 +139,9 @@ func (n *Lineage) take(ctx context.Context) error {
 	}
 }
 
-// leases returns the leases of a shard's stream by shard. They were read after began, because a
-// parent may have been finished just before. The caller must not change them.
+// leases returns the leases of a shard's stream by shard. If the cached leases are older than
+// began, it reads them again, because a parent may have been finished just before began. The caller
+// must not change the map.
 func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (map[string]lease.Lease, error) {
 	if err := n.take(ctx); err != nil {
 		return nil, err

@@ -91,8 +91,8 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// A shard in which the sink has no position begins at its beginning if the sink has a position in
-// an ancestor. Otherwise it begins at its lease's position.
+// If the sink has no position in a shard, but a position in an ancestor, the shard is read from its
+// beginning. Without a position in an ancestor, it is read from the position of its lease.
 func TestKnownAbove(t *testing.T) {
 	leases := map[string]lease.Lease{"a": {}, "b": {Parents: []string{"a"}}, "c": {Parents: []string{"b", "x"}}}
 	known := answer{at: shard.End}

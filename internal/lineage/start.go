@@ -15,7 +15,7 @@ import (
 // sink that was restored from a backup may be behind in a shard that was finished long ago. The
 // descendants of that shard must wait until it was read again.
 
-// Sink answers questions about a shard's sink.
+// Sink reads the sink's state of the shards of one stream.
 type Sink interface {
 	// Position returns the sink's position in a shard of the stream.
 	Position(ctx context.Context, id string) (shard.Position, error)
@@ -170,9 +170,9 @@ func knownAbove(leases map[string]lease.Lease, id string, answers map[string]ans
 
 // setBack returns the moves that are necessary before the shard id may be read. An ancestor in
 // which the sink is behind moves back to the sink's position. Shards in between without a position
-// in the sink move back to their beginnings. The moves are in the order of the lineage. If only the
-// first moves are executed, the descendants of the others wait as well. behind reports whether the
-// shard must wait, even without a move.
+// in the sink move back to their beginnings. The moves are in the order of the lineage, ancestors
+// first. If only the first moves are executed, the descendants of the shards that have not moved
+// yet wait as well. behind reports whether the shard must wait, even without a move.
 func setBack(leases map[string]lease.Lease, id string, answers map[string]answer) (moves []lease.Action, behind bool) {
 	waits, moved := map[string]bool{}, map[string]bool{} // by shard
 	move := func(l lease.Lease, to shard.Position) {

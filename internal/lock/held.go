@@ -3,9 +3,9 @@
 package lock
 
 // This file records which mutexes each goroutine holds. The race detector must not see the mutexes
-// of the buckets. They would order events that are unordered in the tested code, and hide the races
-// of that code. The functions that access the table are therefore not instrumented. quiet hides the
-// mutexes from the detector.
+// of the buckets. These mutexes would order events that are unordered in the tested code, and hide
+// the races of that code. The functions that access the table are therefore not instrumented. quiet
+// hides the mutexes from the detector.
 
 import "sync"
 
@@ -51,7 +51,7 @@ func (b *bucket) leave() {
 }
 
 // note adds a rank to the ranks that this goroutine holds. It returns a held rank that is not
-// higher, or a negative number if all of them are higher.
+// higher than number, or a negative number if all held ranks are higher.
 //
 //go:norace
 func note(number int) (wrong int) {

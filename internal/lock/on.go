@@ -84,8 +84,8 @@ func Violations() []string {
 	return found
 }
 
-// report collects a violation, or ends the process with it. It does not panic, because the panic
-// could be mistaken for one of user code.
+// report collects a violation, or prints it and ends the process. It does not panic, because the
+// panic could be mistaken for one of user code.
 func report(text string) {
 	if !collects.Load() {
 		fmt.Fprintf(os.Stderr, "fatal error: %s\n%s", text, debug.Stack())

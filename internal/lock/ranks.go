@@ -19,11 +19,11 @@ type (
 	Delivery struct{}
 	// Slots guards a worker's slots for calls of the handler.
 	Slots struct{}
-	// Feed guards the pages that were read ahead of a shard.
+	// Feed guards the answers of GetRecords that were read ahead for a shard.
 	Feed struct{}
 	// Line guards which shards of a followed stream may have records.
 	Line struct{}
-	// Waits guards which shards of a followed stream wait.
+	// Waits guards which shards of a followed stream wait for a call of a slow function.
 	Waits struct{}
 	// Scheduler guards which reads are due.
 	Scheduler struct{}
@@ -39,7 +39,8 @@ type (
 	Run struct{}
 	// Shard guards the state of a shard.
 	Shard struct{}
-	// Puller guards the progress and the hold of a function that pulls.
+	// Puller guards the position of a function that pulls records, and the reason why it holds the
+	// checkpoint back.
 	Puller struct{}
 	// Judge guards recent observations of shards.
 	Judge struct{}
@@ -47,7 +48,7 @@ type (
 	Lineage struct{}
 	// Sampler guards the samples of shards for the history.
 	Sampler struct{}
-	// Failures guards the numbers with which a run decides to give up records.
+	// Failures guards the counters with which a run decides to dead-letter or skip records.
 	Failures struct{}
 	// Turns guards which shards try a record.
 	Turns struct{}

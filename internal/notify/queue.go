@@ -63,7 +63,7 @@ type call struct {
 	prev, next *call
 }
 
-// what is called: do, or pass with a value.
+// what contains the function to call: do, or pass with value.
 type what struct {
 	do    func()
 	pass  func(any)
@@ -89,7 +89,8 @@ func (q *Queue) Add(class Class, key any, do func()) bool {
 	return q.add(class, key, what{do: do})
 }
 
-// Pass adds the call pass(value), as Add does. It allocates no memory for a call that is made soon.
+// Pass adds the call pass(value), as Add does. It allocates no memory while the queue has unused
+// elements.
 func (q *Queue) Pass(class Class, key any, pass func(value any), value any) bool {
 	return q.add(class, key, what{pass: pass, value: value})
 }
@@ -215,8 +216,9 @@ func contained(do func()) (err error) {
 	return nil
 }
 
-// Close stops accepting calls, and waits at most within for the earlier ones. It reports whether
-// all of them were made. If not, the goroutine of Run ends when the current call returns.
+// Close stops accepting calls, and waits at most within until the earlier calls were made. It
+// reports whether all of them were made. If not, the goroutine of Run ends when the current call
+// returns.
 func (q *Queue) Close(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true

@@ -87,7 +87,8 @@ func TestWhatArrivesWhenNobodyKeepsUp(t *testing.T) {
 	}
 }
 
-// The number of states limits the memory, however often the states change.
+// The memory of a queue depends on the number of keys of State calls, and not on the number of
+// these calls.
 func TestStatesThatChangeForEver(t *testing.T) {
 	q := New(4)
 	for i := range 100_000 {

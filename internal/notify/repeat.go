@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// repeatFirst and repeatMost limit the time between two lines with the same cause. The time
-	// doubles while the cause lasts.
+	// repeatFirst and repeatMost are the minimum and maximum of the time between two lines with the
+	// same cause. The time doubles while the cause lasts.
 	repeatFirst = 10 * time.Second
 	repeatMost  = time.Minute
 	// mostCauses is the maximum number of separate causes. All further ones count as one cause.
@@ -18,8 +18,8 @@ const (
 )
 
 // Repeats returns a logger that limits repeated lines. to must be a logger from [Queue.Logger].
-// Lines have the same cause if their level and message are equal and their err differs only in
-// numbers.
+// Lines have the same cause if their level and message are equal and their attributes err differ at
+// most in numbers.
 //
 // The first line of a cause is logged at once, and an interval of 10 s begins. At the end of the
 // interval, the last line of the interval is logged, with the number of its lines as "repeated".
@@ -36,7 +36,8 @@ func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	return slog.New(&limited)
 }
 
-// Only the queue's goroutine uses a limiter, because the text of an err comes from user code.
+// limiter limits the lines of a logger, see Repeats. Only the queue's goroutine uses it, because
+// the text of an err comes from user code.
 type limiter struct {
 	queue  *Queue
 	causes map[string]*cause
@@ -50,7 +51,7 @@ type cause struct {
 	write   func(repeated int)
 }
 
-// pass calls write now or later. write logs a line. repeated is the number of lines that it
+// pass calls write now or later. write logs a line. repeated is the number of lines that this line
 // represents.
 func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
 	c := l.causes[key]
@@ -115,8 +116,8 @@ func causeOf(r slog.Record) string {
 	return r.Level.String() + r.Message + "\x00" + withoutNumbers(err)
 }
 
-// withoutNumbers replaces each word of s that has a digit. Errors that differ only in sequence
-// numbers, IDs or times are then equal.
+// withoutNumbers puts "#" in place of each word of s that has a digit. Errors that differ only in
+// sequence numbers, IDs or times are then equal.
 func withoutNumbers(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range words {

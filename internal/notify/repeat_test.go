@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// In an outage of seven seconds, each of 222 shards fails seven times. This is logged in two lines,
-// with the exact number of lines that they represent.
+// In an outage of seven seconds, each of 222 shards fails seven times. The failures are logged in
+// two lines, and the second one contains the exact number of lines that it represents. An error
+// with another cause gets a separate line.
 func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder

@@ -148,7 +148,7 @@ func (e *edges) begin(on bool) {
 func (e *edges) add(to uint32) { e.ends = append(e.ends, to) }
 
 // stuck counts the states from which no good state can be reached. It also returns the steps to the
-// first such state.
+// first state that it counts.
 func (m *Model) stuck(e edges, good []bool, origins []origin) (int, []string) {
 	e.begin(true)
 	for changed := true; changed; {

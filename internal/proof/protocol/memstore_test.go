@@ -125,7 +125,8 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
 		if v.Leader.Epoch < back {
-			// There is no term that old. Use a future term instead, which must be refused as well.
+			// The leader has no epoch that old. Use a future epoch instead, which the store must
+			// refuse as well.
 			back = v.Leader.Epoch + 1
 		}
 		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Epoch-back)

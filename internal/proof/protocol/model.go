@@ -11,10 +11,10 @@ type Model struct {
 	// Failover.
 	Failover, Validity uint8
 	Faults             Faults
-	// OwnWatch gives each process its own watch, which begins with a read. Without it, every
-	// process knows how long each count has not changed in the store. No watch can know more than
-	// that. So the model may end every session that a worker could end by its own watch, with far
-	// fewer states.
+	// OwnWatch gives each process its own watch, which begins with a read. Without OwnWatch, every
+	// process knows how long each count has not changed in the store. A watch never measures a
+	// longer time than that. So without OwnWatch the model can end every session that a worker
+	// could end by its own watch, and it has far fewer states.
 	OwnWatch bool
 	Bug      Bug
 
@@ -44,7 +44,8 @@ const (
 	ReleaseAtAnyEpoch
 	// CheckpointAtAnyEpoch accepts a checkpoint at any epoch by the owner.
 	CheckpointAtAnyEpoch
-	// AssignmentAtAnyEpoch applies actions on leases at any epoch.
+	// AssignmentAtAnyEpoch applies Assign, Handoff and Revoke although the epoch of the lease has
+	// changed.
 	AssignmentAtAnyEpoch
 	// ResignationOfAnybody ends the leader's role when another session resigns.
 	ResignationOfAnybody
@@ -77,8 +78,8 @@ func (m *Model) initial() state {
 	return s
 }
 
-// restart begins a session for each worker without one, if there is a free place. The first
-// heartbeat is the first visible effect, so a restart is immediate.
+// restart begins a session for each worker without one, if there is a free place. The first visible
+// effect of a session is its first heartbeat, so the model restarts workers at once.
 func (m *Model) restart(s *state) {
 	now, free := 0, -1
 	for i := range m.places {
@@ -135,7 +136,7 @@ func (m *Model) holdsValid(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.age != 0 && p.age-1 <= m.Validity
 }
 
-// The promises, in the words of a violation.
+// These are the promises of the protocol. Each text describes how the promise is broken.
 const (
 	brokenValidity   = "one lease is valid for two workers"
 	brokenEpoch      = "an epoch has two owners"

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The capacity of a state. Random walks need the most.
+// These are the limits of a state. The random walks need the largest state.
 const (
 	maxSessions = 6
 	maxLeases   = 3
@@ -71,10 +71,10 @@ type session struct {
 	held   [maxLeases]uint8
 	terms  [maxLeases]term
 
-	// seen is used with Model.OwnWatch. It is how long the heartbeat counts of the other sessions
-	// have not changed, as this process has watched them. If a count changes, it is watched again
-	// only after the process has read it again. Without Model.OwnWatch, the field named still is
-	// used instead: how long the count of this session itself has not changed.
+	// seen is only used with Model.OwnWatch. It is how long the heartbeat count of each other
+	// session has not changed, as far as this process has observed it. If a count changes, its age
+	// is 0 until this process reads the count again. Without Model.OwnWatch, still is used instead.
+	// It is how long the count of this session itself has not changed.
 	seen  [maxSessions]uint8
 	still uint8
 
@@ -89,7 +89,8 @@ type row struct {
 	// still name the lease, and in the model they do. noted becomes true when the Apply that wrote
 	// the revocation returns, or when a Tell returns.
 	noted bool
-	// told is how long the old owner must have known of the revocation, on the leader's clock.
+	// told is the time since the leader's Tell about the revocation, on the leader's clock. It is 0
+	// before the Tell.
 	told uint8
 
 	name, epoch uint8 // only for traces
@@ -116,8 +117,8 @@ var kindOf = map[callKind]lease.Kind{
 	callRevoke: lease.Revoke, callForget: lease.Forget,
 }
 
-// call is one conditional write whose sender no longer waits for it. Instead of epochs, heartbeat
-// counts and terms, it contains whether they are still current. A call whose condition can never
+// call is one conditional write whose sender no longer waits for it. Instead of epochs and
+// heartbeat counts, it contains whether they are still current. A call whose condition can never
 // hold again is dropped.
 type call struct {
 	kind  callKind
@@ -125,8 +126,8 @@ type call struct {
 	lease uint8
 	to    uint8 // reference to the affected session
 	moved bool  // the count of an EndSession is no longer current
-	// stale means that the epoch or term is not current. Such calls matter only if a planted bug
-	// accepts them.
+	// stale means that the epoch of the lease, or of the leader for a Lead, is not current. Such
+	// calls matter only if a planted bug accepts them.
 	stale   bool
 	first   bool // for a heartbeat
 	resigns bool // for a heartbeat

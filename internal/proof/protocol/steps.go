@@ -24,7 +24,8 @@ const (
 	stepFast
 )
 
-// fault reports whether a fault-free continuation must not contain the step.
+// fault reports whether the search for stuck states leaves out steps of this kind, see
+// Result.Stuck.
 func (k stepKind) fault() bool {
 	switch k {
 	case stepBeatLost, stepBeatLate, stepBeatTwice, stepCrash, stepLeave, stepLeaveLate, stepCallUnanswered, stepCallLate, stepTickSlow, stepFast:
@@ -92,8 +93,9 @@ func (m *Model) arrive(s *state, c call) {
 	}
 }
 
-// late returns a heartbeat or leave as a late call. It omits checkpoints. A checkpoint of the
-// current epoch is harmless, and one of an older epoch may also come from the process itself.
+// late returns a heartbeat or leave as a late call. It omits checkpoints. A late checkpoint of the
+// current epoch is harmless. A checkpoint of an older epoch needs no late call, because the process
+// itself may also send it.
 func (c call) late() call {
 	c.save = [maxLeases]uint8{}
 	return c
@@ -151,7 +153,9 @@ func (m *Model) workerSteps(s *state, i int, emit func(step, *state)) {
 func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 	who := uint8(i)
 	base := *s
-	// A late heartbeat without content changes the count, like one whose answer is lost.
+	// A late heartbeat that is not the first, does not resign and releases no lease only changes
+	// the count. A heartbeat whose answer is lost does the same, so the model needs no late call
+	// for it.
 	late := s.left.Late > 0 && (b.first || b.resigns || b.release != [maxLeases]uint8{})
 	t := base
 	if !m.beat(&t, i, &b) {
@@ -191,7 +195,7 @@ func (m *Model) queue(s *state, c call) bool {
 	return false
 }
 
-// orders begins the answer to a heartbeat that was just carried out.
+// orders sets the answer to a heartbeat that was just carried out. The answer is then in flight.
 func (m *Model) orders(s *state, i int) {
 	p := &s.sessions[i]
 	p.answer = 1
@@ -274,8 +278,8 @@ func (m *Model) stoodStill(s *state, i, j int) bool {
 	return s.sessions[j].still > m.Failover
 }
 
-// leaderSteps yields the possible decisions of a leader after a view: the proofs of lease.Watch and
-// the results of lease.Plan, without shares and preferences.
+// leaderSteps yields the possible decisions of a leader after a view. These are the actions that
+// lease.Plan could return for the facts of lease.Watch, without shares and preferences.
 func (m *Model) leaderSteps(s *state, i int, emit func(step, *state)) {
 	for j := range m.places {
 		switch q := &s.sessions[j]; {
@@ -344,8 +348,9 @@ func (m *Model) revocationIsOver(s *state, w *row) bool {
 }
 
 // campaignStep corresponds to followLeader. A worker campaigns if there is no leader, or if it
-// believes that the leader's count has not changed for the failover time. It may read outdated
-// counts, and Lead depends only on the term. So in the model any worker may take over at any time.
+// believes that the leader's count has not changed for the failover time. The worker may read
+// outdated counts, and Lead depends only on the leader's epoch. So in the model any worker may take
+// over at any time.
 func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	l := s.leads()
 	if s.sessions[i].first || l == ref(i) || l != nobody && m.Bug == NobodyTakesOver {
@@ -375,8 +380,9 @@ func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	}
 }
 
-// timeSteps advances the clocks by a tick. A heartbeat is answered, or has failed, before its
-// answer would be too old.
+// timeSteps advances the clocks by a tick. The clocks of the processes do not advance while the
+// answer to a heartbeat is in flight and its age has reached Validity. The code also takes such an
+// answer, or gives up the heartbeat, before the answer is too old.
 func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	none := true
 	for i := range m.places {

@@ -1,7 +1,7 @@
 package protocol
 
-// This file is the store: the part of store/memstore that the model contains.
-// TestModelAgreesWithMemstore makes the same calls on both.
+// This file contains the model's store: the part of store/memstore that the protocol needs.
+// TestModelAgreesWithMemstore makes the same calls on both stores.
 
 // beat corresponds to Store.Heartbeat. It reports whether the session is alive.
 func (m *Model) beat(s *state, i int, b *call) bool {
@@ -16,7 +16,8 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		// The term stays, so a late call of Lead may still have the current term.
+		// The leader's epoch stays the same, so a late call of Lead may still have the current
+		// epoch.
 		m.setLeader(s, nobody)
 	}
 	for l := range m.Leases {
@@ -47,7 +48,8 @@ func (m *Model) progress(s *state, i, l int, release uint8) {
 	}
 }
 
-// own assigns a lease to a session, or frees it, and increases the epoch.
+// own makes a session the owner of a lease and increases the epoch. If to is nobody, the lease gets
+// no owner.
 func (m *Model) own(s *state, l int, to uint8) {
 	w := &s.leases[l]
 	w.owner, w.heir = to, nobody
@@ -154,7 +156,7 @@ func (m *Model) remove(s *state, i int) {
 	s.sessions[i].still = 0
 }
 
-// lead corresponds to Store.Lead with the current term.
+// lead corresponds to Store.Lead with the current epoch of the leader.
 func (m *Model) lead(s *state, to uint8) {
 	m.setLeader(s, to)
 	for i := range s.late {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// trace repeats the steps to the last of the states, and describes each in a line.
+// trace repeats the steps that lead to the last state in origins, and describes each step in a
+// line.
 func (m *Model) trace(origins []origin) []string {
 	var way []uint16
 	for n := len(origins) - 1; n > 0; n = int(origins[n].from) {
