@@ -196,7 +196,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		reached = reached || within
 	}
 	if moves > least+given {
-		t.Errorf("%d leases count for somebody else, %d would do", moves, least)
+		t.Errorf("%d leases count for another session, the minimum is %d", moves, least)
 	}
 	if given+kept > 0 {
 		return
@@ -206,7 +206,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	}
 	if limit-before.idling > before.work && capped >= before.work {
 		if moves+back != least {
-			t.Errorf("%d leases count for somebody else, %d would do", moves+back, least)
+			t.Errorf("%d leases count for another session, the minimum is %d", moves+back, least)
 		}
 		if !reached {
 			t.Errorf("not balanced: %v of %d", then.claims, before.work)

@@ -142,7 +142,7 @@ const (
 	brokenEpoch      = "an epoch has two owners"
 	brokenRevocation = "a lease was assigned again while it was still valid for its old owner"
 	brokenCheckpoint = "a checkpoint of an old epoch was accepted"
-	brokenRole       = "a leader lost its role by the resignation of another"
+	brokenRole       = "a leader lost its role because another session resigned"
 )
 
 // broken returns the promise that a state breaks, or "".

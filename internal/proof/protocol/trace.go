@@ -54,7 +54,7 @@ func (m *Model) tell(s *state, st step) string {
 	case stepBeat:
 		return who + " heartbeats, the answer is under way" + says
 	case stepBeatOver:
-		return who + " heartbeats and hears that the session is over"
+		return who + " sends a heartbeat; its session is over"
 	case stepBeatLost:
 		return who + " heartbeats, the answer is LOST" + says
 	case stepBeatLate:
@@ -89,7 +89,7 @@ func (m *Model) tell(s *state, st step) string {
 	case stepTickSlow:
 		return "a tick, but not for " + who + " (DRIFT)"
 	case stepFast:
-		return "a tick for those who watch alone (DRIFT)"
+		return "a tick only for the watches (DRIFT)"
 	}
 	return "?"
 }
@@ -106,7 +106,7 @@ func (m *Model) tellCall(s *state, c *call) string {
 		return "leave " + s.nameOf(c.from)
 	case callHandoff:
 		if c.to == nobody {
-			return "withdraw the wish for" + l
+			return "withdraw the handoff of" + l
 		}
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s%s to %s", kindOf[c.kind], l, s.nameOf(c.to)), " to -")
