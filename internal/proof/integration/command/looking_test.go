@@ -32,10 +32,10 @@ func TestWhoMayOnlyLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, may := range map[string]bool{
-		"group list": true, "group describe --app billing --watch 0 --no-lag": true, "group lag --app billing": true, "group plan --app billing --watch 0": true,
-		"group export --app billing -": true, "doctor --app billing --watch 10ms": true,
-		"group pause --app billing": false, "group drain --app billing 0": false, "group reset --app billing --to oldest --yes --watch 10ms": false,
-		"group delete --app billing --yes --watch 10ms": false,
+		"group list": true, "group describe --app billing --look 0 --no-lag": true, "group lag --app billing": true, "group plan --app billing --look 0": true,
+		"group export --app billing -": true, "doctor --app billing --look 10ms": true,
+		"group pause --app billing": false, "group drain --app billing 0": false, "group reset --app billing --to oldest --yes --look 10ms": false,
+		"group delete --app billing --yes --look 10ms": false,
 	} {
 		words := strings.Fields(args)
 		if strings.Contains(args, "lag") || words[0] == "doctor" || words[1] == "reset" {

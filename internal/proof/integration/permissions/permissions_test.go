@@ -221,8 +221,8 @@ var played = []struct {
 		s.until("tail --stream orders --from oldest --fan-out temporary --fan-out-name me", 60, nil)
 	}},
 	{"operator who looks (`group list`, `describe`, `lag`, `plan`, `export`, `doctor`, `fanout list`)", "", func(s *stage) {
-		for _, c := range []string{"group list", "group describe --app billing", "group lag --app billing", "group plan --app billing --watch 0", "group export --app billing -",
-			"doctor --app billing --watch 50ms", "fanout list --stream orders"} {
+		for _, c := range []string{"group list --no-lag", "group describe --app billing", "group lag --app billing", "group plan --app billing --look 0", "group export --app billing -",
+			"doctor --app billing --look 50ms", "fanout list --stream orders"} {
 			s.run(c, "") // the exit codes contain the findings
 		}
 	}},
