@@ -53,7 +53,7 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 // ask writes a request. After an error the connection cannot be used any more.
 func (c *conn) ask(ctx context.Context, message []byte) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
-	if _, err := c.Write(message); err != nil {
+	if err := c.send(message); err != nil {
 		return err
 	}
 	c.asked = time.Now()
@@ -61,6 +61,18 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 		c.limit(ctx, d)
 	}
 	return nil
+}
+
+// send writes a message. A large message over TLS consists of many records.
+func (c *conn) send(message []byte) error {
+	write := func() error {
+		_, err := c.Write(message)
+		return err
+	}
+	if c.host.tls == nil || len(message) <= oneRecord {
+		return write()
+	}
+	return c.under.writeTogether(write)
 }
 
 // answer reads the head of the answer to the request that was written. After an error the
