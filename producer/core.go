@@ -36,8 +36,8 @@ type core struct {
 	counts Counts
 	ended  []*Pending // records with an outcome, for the producer
 
-	keys  map[shard.HashKey]struct{} // of takeDistinct
-	boxes []*aggregate.Builder       // for the next containers
+	keys  keySet               // of takeDistinct
+	boxes []*aggregate.Builder // for the next containers
 }
 
 // options are the parts of Options that affect records.
@@ -87,13 +87,13 @@ func (q *queue) busy() bool { return q.requests+q.stranded > 0 }
 type stranded struct {
 	q     *queue
 	unit  sending
-	entry entry
+	entry *entry
 }
 
 func newCore(o options, now time.Time) *core {
 	c := &core{
 		options: o, began: now, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
-		keys: map[shard.HashKey]struct{}{}, lookUp: lookUp{shards: true, facts: true},
+		lookUp: lookUp{shards: true, facts: true},
 	}
 	c.adopt(unmapped)
 	return c
@@ -138,22 +138,21 @@ func (c *core) fill(q *queue) {
 }
 
 // requeue returns records to their places. They are sorted by number.
-func (c *core) requeue(back *list) {
-	parts := map[*queue]*list{}
+func (c *core) requeue(back []*Pending) {
+	if len(back) == 0 {
+		return
+	}
+	parts := map[*queue][]*Pending{}
 	var order []*queue
-	for back.n > 0 {
-		p := back.pop()
+	for _, p := range back {
 		q := c.queueOf(p)
 		if parts[q] == nil {
-			parts[q] = &list{}
 			order = append(order, q)
 		}
-		parts[q].push(p)
+		parts[q] = append(parts[q], p)
 	}
 	for _, q := range order {
-		part := parts[q]
-		part.merge(&q.list)
-		q.list = *part
+		q.merge(parts[q])
 		c.fill(q)
 	}
 }
@@ -189,13 +188,11 @@ func (c *core) failWaiting(reason error) {
 		}
 	}
 	for _, s := range c.stranded {
-		for p := s.unit.records.first; p != nil; {
-			next := p.next
+		for _, p := range s.unit.records {
 			p.repeated = true
 			c.fail(p, reason)
-			p = next
 		}
-		c.inFlight -= s.unit.records.n
+		c.inFlight -= len(s.unit.records)
 		s.q.stranded--
 	}
 	c.stranded = nil
@@ -232,11 +229,7 @@ func (c *core) adopt(m *shardMap) {
 	}
 	c.shards, c.queues = m, queues
 	slices.SortFunc(moved, func(a, b *Pending) int { return cmp.Compare(a.number, b.number) })
-	var back list
-	for _, p := range moved {
-		back.push(p)
-	}
-	c.requeue(&back)
+	c.requeue(moved)
 	c.scalePace()
 }
 

@@ -125,7 +125,7 @@ func (s *service) carryOut(r *request, faults bool) answer {
 }
 
 func (s *service) store(snd sending) entry {
-	at := snd.records.first.hash
+	at := snd.records[0].hash
 	open := s.open()
 	i := slices.IndexFunc(open, func(sh *serviceShard) bool { return sh.Range.Contains(at) })
 	if s.auto {
@@ -134,7 +134,7 @@ func (s *service) store(snd sending) entry {
 	}
 	s.number++
 	r := serviceRecord{sequence: fmt.Sprintf("%020d", s.number)}
-	for p := snd.records.first; p != nil; p = p.next {
+	for _, p := range snd.records {
 		r.numbers = append(r.numbers, p.number)
 		r.keys = append(r.keys, p.hash)
 	}

@@ -115,8 +115,7 @@ type Pending struct {
 	producer *Producer
 
 	// The record. The producer's mutex guards these fields until the record has its outcome.
-	next     *Pending // in a list
-	number   uint64   // records are numbered in the order of Put
+	number   uint64 // records are numbered in the order of Put
 	hash     shard.HashKey
 	key      string
 	explicit string
@@ -133,9 +132,8 @@ type Pending struct {
 	// The outcome. It is valid once finished is set. The producer's mutex guards it.
 	finished bool
 	packed   bool
-	place    int32 // in its container
-	shard    string
-	sequence string
+	place    int32  // in its container
+	entry    *entry // the answer of the service; nil for a failed record
 	err      error
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
 }
@@ -148,11 +146,11 @@ type failure struct {
 
 // result returns the place of a stored record, and the zero Result for a failed record.
 func (p *Pending) result() Result {
-	if p.err != nil {
+	if p.entry == nil {
 		return Result{}
 	}
 	return Result{
-		Shard: p.shard, SequenceNumber: p.sequence, SubSequenceNumber: int(p.place), Packed: p.packed,
+		Shard: p.entry.Shard, SequenceNumber: p.entry.SequenceNumber, SubSequenceNumber: int(p.place), Packed: p.packed,
 		Attempts: int(p.attempts), Repeated: p.repeated,
 	}
 }
