@@ -17,7 +17,7 @@ type core struct {
 	shards *shardMap
 	ranges ranges
 	queues []*queue // one for each shard of the map, in the same order
-	filled []*queue // those with records, in the order in which they take turns
+	filled turns    // those with records
 	// retired has queues whose shard left the map while requests still had records of them.
 	retired  []*queue
 	stranded []stranded
@@ -77,7 +77,38 @@ type queue struct {
 	failures int // failed requests in a row
 	notUntil time.Time
 	pace     pace
+	paced    time.Time           // the pace allows no request before; may be in the past
 	seen     map[string]struct{} // shards that answered, while the map is unknown
+}
+
+// turns lists queues in the order in which they take turns.
+type turns struct {
+	queues []*queue
+	head   int // places before it are empty
+}
+
+func (t *turns) len() int { return len(t.queues) - t.head }
+
+func (t *turns) push(q *queue) {
+	if len(t.queues) == cap(t.queues) && t.head > len(t.queues)/2 {
+		n := copy(t.queues, t.queues[t.head:])
+		clear(t.queues[n:])
+		t.queues, t.head = t.queues[:n], 0
+	}
+	t.queues = append(t.queues, q)
+}
+
+func (t *turns) pop() *queue {
+	q := t.queues[t.head]
+	t.queues[t.head] = nil
+	t.head++
+	return q
+}
+
+// unpop returns the queue of the last pop to its place. Nothing was pushed since.
+func (t *turns) unpop(q *queue) {
+	t.head--
+	t.queues[t.head] = q
 }
 
 // busy reports whether a record of the queue is in flight.
@@ -133,7 +164,7 @@ func (c *core) queueOf(p *Pending) *queue {
 func (c *core) fill(q *queue) {
 	if !q.inFilled && q.n > 0 {
 		q.inFilled = true
-		c.filled = append(c.filled, q)
+		c.filled.push(q)
 	}
 }
 

@@ -279,9 +279,9 @@ func runCore(t *testing.T, seed uint64) {
 			_ = c.learnShards(listed, listedAll)
 		}
 	}
-	if c.inFlight != 0 || len(c.retired) != 0 || len(c.stranded) != 0 || len(c.filled) != 0 {
-		for _, q := range c.filled {
-			if q.n > 0 {
+	if c.inFlight != 0 || len(c.retired) != 0 || len(c.stranded) != 0 || c.filled.len() != 0 {
+		for c.filled.len() > 0 {
+			if q := c.filled.pop(); q.n > 0 {
 				t.Fatalf("seed %d: a queue is left with %d records", seed, q.n)
 			}
 		}

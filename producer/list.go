@@ -23,6 +23,9 @@ type item struct {
 // keyOf condenses a hash key. Different keys may rarely have the same result.
 func keyOf(k shard.HashKey) uint64 { return k.Lo ^ bits.RotateLeft64(k.Hi*0x9E3779B97F4A7C15, 32) }
 
+// firstItems is the capacity of a list with its first record.
+const firstItems = 32
+
 // spareItems limits the memory that an empty list keeps.
 const spareItems = 4096
 
@@ -40,6 +43,9 @@ func (l *list) push(p *Pending) {
 		n := copy(l.items, l.items[l.head:])
 		clear(l.items[n:])
 		l.items, l.head = l.items[:n], 0
+	}
+	if l.items == nil {
+		l.items = make([]item, 0, firstItems)
 	}
 	l.items = append(l.items, item{p, keyOf(p.hash)})
 	l.n++

@@ -175,9 +175,8 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 			again = at
 		}
 	}
-	for turns := len(c.filled); turns > 0; turns-- {
-		q := c.filled[0]
-		c.filled = c.filled[1:]
+	for turns := c.filled.len(); turns > 0; turns-- {
+		q := c.filled.pop()
 		if q.inFilled = false; !q.inMap {
 			continue
 		}
@@ -188,7 +187,16 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 		if q.n == 0 {
 			continue
 		}
-		at, ok := c.standing(q, now).due(now)
+		if q.paced.After(now) {
+			soon(q.paced)
+			c.fill(q)
+			continue
+		}
+		s := c.standing(q, now)
+		at, ok := s.due(now)
+		if s.pace > 0 && (s.hurry || s.enough) { // further records do not change that
+			q.paced = now.Add(s.pace)
+		}
 		switch {
 		case !ok:
 		case at.After(now):
@@ -198,7 +206,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 		default: // its turn comes first next time
 			soon(now)
 			q.inFilled = true
-			c.filled = append([]*queue{q}, c.filled...)
+			c.filled.unpop(q)
 			return c.begin(r), now
 		}
 		c.fill(q)
