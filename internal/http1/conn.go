@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 }
 
 // ask writes a request. After an error the connection cannot be used any more.
-func (c *conn) ask(ctx context.Context, message []byte) error {
+func (c *conn) ask(ctx context.Context, message outgoing) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
 	if err := c.send(message); err != nil {
 		return err
@@ -64,15 +65,48 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 }
 
 // send writes a message. A large message over TLS consists of many records.
-func (c *conn) send(message []byte) error {
+func (c *conn) send(message outgoing) error {
+	if len(message.parts) > 0 {
+		return c.under.writeTogether(func() error { return c.writeParts(message) })
+	}
 	write := func() error {
-		_, err := c.Write(message)
+		_, err := c.Write(message.whole)
 		return err
 	}
-	if c.host.tls == nil || len(message) <= oneRecord {
+	if c.host.tls == nil || len(message.whole) <= oneRecord {
 		return write()
 	}
 	return c.under.writeTogether(write)
+}
+
+// windows has buffers of writeParts.
+var windows = sync.Pool{New: func() any { return new([oneRecord]byte) }}
+
+// writeParts writes a request in pieces of one record.
+func (c *conn) writeParts(message outgoing) error {
+	window := windows.Get().(*[oneRecord]byte)
+	defer windows.Put(window)
+	n := 0
+	part := message.whole
+	for i := 0; ; i++ {
+		for len(part) > 0 {
+			copied := copy(window[n:], part)
+			part = part[copied:]
+			if n += copied; n < oneRecord {
+				continue
+			}
+			if _, err := c.Write(window[:]); err != nil {
+				return err
+			}
+			n = 0
+		}
+		if i == len(message.parts) {
+			break
+		}
+		part = message.parts[i]
+	}
+	_, err := c.Write(window[:n])
+	return err
 }
 
 // answer reads the head of the answer to the request that was written. After an error the
