@@ -141,9 +141,9 @@ func (c *core) ordered() bool { return !c.unordered && !c.facts.auto }
 func (c *core) packing() bool { return !c.plain && c.shards.known() && !c.facts.auto }
 
 // put adds a record.
-func (c *core) put(p *Pending, now time.Time) {
+func (c *core) put(p *Pending, sinceBegan time.Duration) {
 	c.number++
-	p.number, p.put = c.number, now.Sub(c.began)
+	p.number, p.put = c.number, sinceBegan
 	c.open++
 	c.counts.Records++
 	c.counts.Bytes += uint64(p.size())

@@ -239,7 +239,7 @@ func runCore(t *testing.T, seed uint64) {
 				p.bytes, p.hash = int32(len(p.data)+len(p.key)), shard.HashOf(p.key)
 				hashes = append(hashes, p.hash)
 				records = append(records, p)
-				c.put(p, now)
+				c.put(p, now.Sub(c.began))
 			}
 		}
 		if faults && resharding > 0 && rnd.IntN(resharding*10) == 0 {

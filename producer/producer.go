@@ -162,7 +162,7 @@ func (p *Producer) accept(given *Pending) *Pending {
 	p.held++
 	q := p.core.queueOf(pending)
 	before := q.bytes
-	p.core.put(pending, time.Now())
+	p.core.put(pending, time.Since(p.core.began))
 	// The dispatcher is woken for the first record, and when there are enough for a container.
 	if q.n == 1 || q.n%50 == 0 || before/unit != q.bytes/unit {
 		p.signal()

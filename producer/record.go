@@ -112,18 +112,18 @@ func (e *Error) Unwrap() []error {
 // Pending is an accepted record whose outcome may be unknown. Its methods may be called
 // concurrently.
 type Pending struct {
+	// The producer's mutex guards these fields until the record has its outcome. Those that are used
+	// together are together, because many records do not fit into the processor's cache.
 	producer *Producer
-
-	// The record. The producer's mutex guards these fields until the record has its outcome.
 	number   uint64 // records are numbered in the order of Put
-	hash     shard.HashKey
 	key      string
-	explicit string
 	data     []byte
-	done     func(Result, error)
+	explicit string
 	put      time.Duration // since the core began
 	failed   *failure      // the last failed attempt
-	bytes    int32         // of data and key
+	hash     shard.HashKey
+	done     func(Result, error)
+	bytes    int32 // of data and key
 	attempts int32
 	most     int32 // limit for the records in its request; 0 is no limit
 	whole    bool  // never packed
@@ -132,10 +132,10 @@ type Pending struct {
 	// The outcome. It is valid once finished is set. The producer's mutex guards it.
 	finished bool
 	packed   bool
-	place    int32  // in its container
-	entry    *entry // the answer of the service; nil for a failed record
-	err      error
+	place    int32         // in its container
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
+	entry    *entry        // the answer of the service; nil for a failed record
+	err      error
 }
 
 // failure is why an attempt failed. Records that failed together share it.
@@ -199,8 +199,10 @@ func (p *Pending) prepare(r Record) error {
 	if !utf8.ValidString(r.PartitionKey) {
 		return fmt.Errorf("%w: partition key %.50q is not valid UTF-8", ErrInvalid, r.PartitionKey)
 	}
-	if n := utf8.RuneCountInString(r.PartitionKey); n > maxKey {
-		return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
+	if len(r.PartitionKey) > maxKey { // in bytes, so there may be fewer characters
+		if n := utf8.RuneCountInString(r.PartitionKey); n > maxKey {
+			return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
+		}
 	}
 	p.key, p.explicit, p.data, p.done = r.PartitionKey, r.ExplicitHashKey, r.Data, r.Done
 	n := len(r.Data) + len(r.PartitionKey)

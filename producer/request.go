@@ -72,10 +72,7 @@ func (r *request) room(bytes int) bool {
 }
 
 // take adds a record to the list of the next sending.
-func (r *request) take(p *Pending) {
-	p.attempts++
-	r.taken = append(r.taken, p)
-}
+func (r *request) take(p *Pending) { r.taken = append(r.taken, p) }
 
 // add adds a sending with the records that were taken since the last one.
 func (r *request) add(s sending, q *queue) {
@@ -290,12 +287,9 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()
 	box.Limit = max(1, size-len(q.first().key))
-	for q.n > 0 && (most == 0 || box.Len() < most) {
+	for range q.packable(box.Limit, most) {
 		p := q.first()
-		if int(p.most) != most || p.whole || c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) {
-			break
-		}
-		if box.Add(p.key, p.explicit, p.data) != nil {
+		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
 			break
 		}
 		r.take(q.pop())
@@ -312,6 +306,24 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	}
 	r.add(s, q)
 }
+
+// packable returns how many records from the front can be in a container of the given size at most.
+// It looks at all of them in a short loop, which waits for memory only once for several records.
+func (q *queue) packable(size, most int) (n int) {
+	for at := q.head; at < len(q.items) && size > 0 && (most == 0 || n < most); at++ {
+		p := q.items[at].record
+		if p.whole || int(p.most) != most {
+			break
+		}
+		size -= len(p.data) + leastOverhead
+		n++
+	}
+	return n
+}
+
+// leastOverhead is the size of a packed record without data: its tag and length, and those of its key
+// and data.
+const leastOverhead = 6
 
 // box returns an empty builder.
 func (c *core) box() *aggregate.Builder {

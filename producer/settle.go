@@ -22,6 +22,9 @@ func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
 	a = a.checked(len(r.sendings))
 	before := c.counts
 	c.inFlight -= r.records
+	for _, p := range r.taken { // a short loop waits for memory only once for several records
+		p.attempts++
+	}
 	if a.err == nil {
 		c.measure(a.took)
 	}
