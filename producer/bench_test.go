@@ -195,7 +195,7 @@ func (c *putBench) sdk(b *testing.B) time.Duration {
 }
 
 // producer puts the same number of records with a producer. It returns the CPU time per record, and
-// the allocations per record in the second half.
+// the allocations per record in the steady state.
 func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 	p, err := New(c.client(b), Options{Stream: benchserver.Stream, NoAggregation: c.plain, Logger: quiet})
 	if err != nil {
@@ -211,25 +211,20 @@ func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 		b.Fatal(err)
 	}
 	warm := p.Counts()
-	var before, after runtime.MemStats
-	began := cpuTime()
-	for i := range c.records {
-		if i == c.records/2 { // the connections and the buffers are there
-			runtime.ReadMemStats(&before)
+	put := func(records int) {
+		for i := range records {
+			if _, err := p.Put(b.Context(), Record{PartitionKey: c.key(i), Data: c.data}); err != nil {
+				b.Fatal(err)
+			}
 		}
-		if _, err := p.Put(b.Context(), Record{PartitionKey: c.key(i), Data: c.data}); err != nil {
+		if err := p.Flush(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if err := p.Close(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	began := cpuTime()
+	put(c.records)
 	took := cpuTime() - began
-	runtime.ReadMemStats(&after)
 	n := p.Counts()
-	if n.Stored != uint64(c.records)+1 || n.Retried > 0 {
-		b.Fatalf("%+v", n)
-	}
 	stats, err := c.server.Stats()
 	if err != nil {
 		b.Fatal(err)
@@ -237,5 +232,17 @@ func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 	requests := n.Requests - warm.Requests
 	c.entries, c.conns = int((n.Entries-warm.Entries+requests/2)/requests), 1+stats.Accepted
 	b.Logf("%d requests, %d entries, %d connections", requests, n.Entries-warm.Entries, c.conns)
-	return took, float64(after.Mallocs-before.Mallocs) / float64(c.records-c.records/2)
+
+	// The steady state: the connections and the buffers are there.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	put(c.records / 2)
+	runtime.ReadMemStats(&after)
+	if err := p.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if n := p.Counts(); n.Stored != uint64(c.records+c.records/2)+1 || n.Retried > 0 {
+		b.Fatalf("%+v", n)
+	}
+	return took, float64(after.Mallocs-before.Mallocs) / float64(c.records/2)
 }
