@@ -24,7 +24,8 @@ type able struct {
 
 func (s able) Abilities() lease.Abilities { return s.abilities }
 
-// planted returns two features for tests. The options need the second one if it is required.
+// planted returns two features for tests. If required is true, New fails when the store lacks an
+// ability for the second feature.
 func planted(required bool) []guarded.Feature {
 	return []guarded.Feature{
 		{Name: "watching", Needs: lease.WatchHeartbeats},

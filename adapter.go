@@ -85,8 +85,8 @@ func (a *adapter) Open(ctx context.Context, t *group.Term, from Position) (shard
 	return &shardHandler{adapter: a, handle: made.Handle, close: made.Close}, nil
 }
 
-// startPull starts PullHandler.Pull for a term. The loop of the term is woken when the function
-// has returned.
+// startPull starts PullHandler.Pull for a term. When Pull has returned, startPull wakes the loop of
+// the term.
 func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shardHandler {
 	p := pull.Start(func(p *pull.Puller[*Batch]) error {
 		return contained("PullHandler.Pull", func() error { return a.terms.pull(ctx, &Puller{term, p, t}) })

@@ -20,9 +20,9 @@ import "time"
 // the wait. [Batch].Checkpoint also waits for earlier records of the shard. The last batch of a
 // shard has no records, and comes when all keys are done.
 //
-// A stream that distributes records by itself may have records without a key, which weir handles in
-// no order. In such a stream the records of one key are in different shards, so they have no order
-// either.
+// A stream that distributes records by itself may have records without a key. weir handles them in
+// any order. In such a stream, records with the same key are in different shards, so weir keeps no
+// order between them either.
 //
 // Keys works with [Consumer.Run], not with RunShards, RunPull and Records, and not with
 // ReuseBuffers.
@@ -37,10 +37,11 @@ type Concurrency struct {
 	// MaxRecords limits the number of records of a shard from the oldest one that is not done to
 	// the newest one that was begun, 100 to 1,000,000. Defaults to 10,000.
 	MaxRecords int
-	// MaxBytes is the same limit in bytes, 1 MiB to 1 GiB. A single read may exceed it. These bytes
-	// also count for Options.MaxMemory. Defaults to 16 MiB.
+	// MaxBytes limits the size of the records that MaxRecords counts, in bytes, 1 MiB to 1 GiB. A
+	// single read may exceed the limit. These bytes also count for Options.MaxMemory. Defaults to
+	// 16 MiB.
 	MaxBytes int
-	// MaxAge is the same limit in time: if the oldest record that is not done has waited for this
+	// MaxAge limits the time for which the oldest record that is not done has waited. After that
 	// time, weir adds no more records. 1 s to 24 h; 0, the default, is no limit.
 	MaxAge time.Duration
 }

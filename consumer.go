@@ -26,9 +26,9 @@ type Consumer struct {
 	runs    run.Registry
 }
 
-// New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
-// I/O. The error names all problems at once. One of them may be that the options need an ability
-// that the store lacks; see [lease.Abilities]. client is usually a *kinesis.Client; see [Kinesis].
+// New checks its arguments and returns a worker that [Consumer.Run] starts. It does no I/O. The
+// error names all problems at once. One of them may be that the options need an ability that the
+// store lacks; see [lease.Abilities]. client is usually a *kinesis.Client; see [Kinesis].
 func New(client Kinesis, store lease.Store, opts Options) (*Consumer, error) {
 	return newConsumer(client, store, opts, guarded.Features)
 }
@@ -62,11 +62,11 @@ func newConsumer(client Kinesis, store lease.Store, opts Options, all []guarded.
 const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards assigned to this worker, until ctx ends, the
-// handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
-// their batches, or see their contexts end after Options.Timing.StopTimeout, progress is saved, the
-// leases are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and
-// all of these steps succeeded. Otherwise the error says why Run stopped and which of these steps
-// failed. errors.Is finds each of these in it:
+// handler returns [Stop], or an error occurs that no retry can fix. Then Run stops: handlers finish
+// their batches, progress is saved, the leases are handed off or become free, and every goroutine
+// ends. If a handler has not finished after Options.Timing.StopTimeout, its context ends. Run
+// returns nil if ctx ended and all of these steps succeeded. Otherwise the error says why Run
+// stopped and which of these steps failed. errors.Is finds each of these in it:
 //
 //   - the error that the handler passed to Stop;
 //   - [ErrStreamNotFound], and [lease.ErrSetup], which names the missing part of the store;
@@ -87,7 +87,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	return c.run(ctx, h, nil)
 }
 
-// run is Run with a handler for all shards, or with one for each term.
+// run does what Run does. Either h handles all shards, or terms makes a handler for each term.
 func (c *Consumer) run(ctx context.Context, h Handler, terms *termHandlers) error {
 	return c.newRun(ctx, h, terms).Run(ctx)
 }

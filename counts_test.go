@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each counter is returned in one field, and every field of Counts is covered.
+// Counts returns each counter in one field, and sets every field.
 func TestCountsOfEachCounter(t *testing.T) {
 	var c Consumer
 	counters := reflect.ValueOf(&c.counted).Elem()

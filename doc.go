@@ -4,9 +4,9 @@
 //
 // # Workers
 //
-// A [Consumer] is one worker of an application. [Consumer.Run] joins the others through a store of
-// leases, reads the shards that are assigned to this worker, and calls a [Handler] with their
-// records, batch by batch:
+// A [Consumer] is one worker of an application. [Consumer.Run] joins the other workers through a
+// store of leases, reads the shards that are assigned to this worker, and calls a [Handler] with
+// their records, batch by batch:
 //
 //	shard → lease → source → batch → handler → checkpoint
 //
@@ -18,8 +18,8 @@
 //	  the checkpoint goes to the store with the next heartbeat, under the lease's epoch
 //
 // [RecordFunc] is a handler for single records. [Consumer.RunShards] makes a handler for each
-// shard, which may choose where reading begins. With [Consumer.RunPull], a function pulls the
-// batches of a shard in its own loop. [Options].OnEvent gets the events of
+// shard, and may begin reading at a position that a sink stores. With [Consumer.RunPull], a
+// function pulls the batches of a shard in its own loop. [Options].OnEvent gets the events of
 // package event.
 //
 // # What is promised
@@ -27,13 +27,15 @@
 // Each record is handled at least once: the checkpoint passes a record only after a handler call
 // with that record returned nil. Records with the same partition key are handled in the order of
 // the stream, even through splits, merges, handoffs and crashes: a child shard begins after all of
-// its parents were handled to their ends. At any instant at most one worker trusts itself with a
-// shard. A checkpoint never moves back. A shard that makes no progress on a worker moves to
-// another. When Run returns, progress is saved and the leases are free or held by other workers.
+// its parents were handled to their ends. At any instant, the lease of a shard is valid for at most
+// one worker. A checkpoint never moves back. A shard that makes no progress on a worker moves to
+// another worker. When Run returns, progress is saved and the leases are free or held by other
+// workers.
 //
 // Records that a handler completed right before its worker was killed, about the last second of
-// them, are handled again by the next worker. A handler that ignores the end of its context can
-// overlap with the next owner's; with [Batch.Epoch] a database can refuse the older one.
+// them, are handled again by the next worker. A handler that ignores the end of its context may
+// still run when the handler of the next owner begins. With [Batch.Epoch], a database can refuse
+// the writes of the older handler.
 //
 // # Stores
 //
@@ -44,6 +46,6 @@
 //
 // # Without an application
 //
-// A [Reader] reads a stream as an iterator, with no store and nothing shared. Package kinesistest
-// is an embedded Kinesis for tests.
+// A [Reader] reads a stream as an iterator, without a store and without other workers. Package
+// kinesistest is an embedded Kinesis for tests.
 package weir

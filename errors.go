@@ -14,8 +14,8 @@ import (
 
 var (
 	// ErrLeaseLost is the cause of a handler's context when the shard may belong to another worker:
-	// the lease was moved, or the store did not answer for so long that the worker must not trust
-	// its leases. [Batch.Done] and [Batch.Checkpoint] return it, too.
+	// the lease was moved, or the store did not answer for so long that its leases are no longer
+	// valid. [Batch.Done] and [Batch.Checkpoint] return it, too.
 	ErrLeaseLost = group.ErrLeaseLost
 	// ErrStopping is the cause of a handler's context when Run stops and Options.Timing.StopTimeout
 	// is over.
@@ -24,12 +24,12 @@ var (
 	// handler has worked for longer than Options.Timing.HandlerTimeout.
 	ErrStalled = shardrun.ErrStalled
 	// ErrHandedOff ends the iteration of [Puller.Batches] when another worker gets the lease. If
-	// another handler calls a [RecordFunc], the error of the RecordFunc wraps ErrHandedOff in that
-	// case, too.
+	// your handler calls a [RecordFunc], the error of the RecordFunc also wraps ErrHandedOff when
+	// another worker gets the lease.
 	ErrHandedOff = shardrun.ErrHandedOff
 	// ErrAbandoned is wrapped by the error of Run if handlers did not return although their
-	// contexts had ended. The error names their shards. Their leases are released, but their
-	// goroutines still run.
+	// contexts had ended. The error names the shards of these handlers. The leases are released,
+	// but the goroutines of the handlers still run.
 	ErrAbandoned = run.ErrAbandoned
 	// ErrNotSaved is wrapped by the error of Run if Run could not save the progress of handled
 	// records before it returned. Either the store did not answer while Run stopped, or other
@@ -39,7 +39,7 @@ var (
 	// ErrNotReleased is wrapped by the error of Run if the store did not answer while Run stopped,
 	// so the store may still count leases as this worker's. The text names the shards that the
 	// worker knows of; a leader may have assigned more to it since the last answer. Other workers
-	// take them over after Options.Timing.FailoverAfter.
+	// take over these leases after Options.Timing.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// An order that can never be served is dead-lettered at once; another is dead-lettered after three
-// failed attempts. Both become dead letters.
+// One order can never be served, and is dead-lettered at once. Another order is dead-lettered after
+// three failed attempts.
 func ExampleFailurePolicy() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

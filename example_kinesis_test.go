@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// counter counts the reads of a client and the records that they return. Methods that it does not
-// have are those of the client.
+// counter counts the reads of a client and the records that they return. All other methods are
+// those of the client.
 type counter struct {
 	*kinesis.Client
 	reads, records atomic.Int64

@@ -37,7 +37,7 @@ func ExampleOptions() {
 	// Output: true <nil>
 }
 
-// Errors name the records with which a handler continues, or which it rejects.
+// The error of a handler can name the record at which it failed, or which it rejects.
 func ExampleFailedRecord() {
 	r := weir.Record{SequenceNumber: "17"}
 	for _, err := range []error{
@@ -67,7 +67,8 @@ func ExampleFilter() {
 	// Output: true
 }
 
-// Records are pushed to a consumer that costs nothing while no worker runs.
+// The service pushes records to a fan-out consumer that is deregistered when no worker runs, so
+// that it costs nothing.
 func ExampleFanOut() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

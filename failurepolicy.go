@@ -19,8 +19,9 @@ import (
 // Destination cannot be combined with [Consumer.RunPull], because a function that pulls handles
 // failures itself.
 type FailurePolicy struct {
-	// Destination gets the dead letters. It is required with any other field but SuspectAfter. With
-	// Destination alone, weir dead-letters only records that the handler rejects; see [Reject].
+	// Destination gets the dead letters. It is required if any other field except SuspectAfter is
+	// set. If only Destination is set, weir dead-letters only records that the handler rejects; see
+	// [Reject].
 	Destination deadletter.Destination
 	// MaxAttempts is the number of handler calls that may fail at a record, 1 to 10,000. Each owner
 	// of the shard counts from zero. 0, the default, is no limit.
@@ -30,14 +31,14 @@ type FailurePolicy struct {
 	// and weir dead-letters them only if the handler fails. 0, the default, is no limit.
 	MaxAge time.Duration
 	// Bisect finds the failing record in a batch of several. weir hands the batch over again in
-	// halves, in order, with the shortest pauses. Only calls with the record alone count as its
-	// attempts. weir always bisects a batch that fails with [Reject].
+	// halves, in order, with the shortest pauses. A call counts as an attempt of the record only if
+	// the batch has no other record. weir always bisects a batch that fails with [Reject].
 	Bisect bool
 	// OutageGrace protects records in an outage of something that the handler needs, such as a
-	// database. Until this time has passed since a record's first failure, weir dead-letters the
-	// record only if this worker has handled another record between the record's last two failures.
-	// Defaults to 2 min, at most 24 h; a negative value is no protection. OutageGrace does not
-	// apply to rejected records.
+	// database. For this time after a record's first failure, weir dead-letters the record only if
+	// this worker handled another record between the last two failures of the record. Defaults to 2
+	// min, at most 24 h; a negative value is no protection. OutageGrace does not apply to rejected
+	// records.
 	OutageGrace time.Duration
 	// MaxPerMinute limits the number of records that this worker dead-letters in a minute. Records
 	// beyond the limit are handled again. A group of records that are dead-lettered together may
@@ -104,9 +105,9 @@ func (g *FailurePolicy) policy() failure.Policy {
 }
 
 // Reject marks an error as permanent, for a record that can never succeed, such as one that cannot
-// be decoded. If [FailurePolicy].Destination is set, weir dead-letters it at the first failure.
-// Otherwise the error counts like any other. A handler of batches returns [RejectAt] to name the
-// record; without a name, weir bisects the batch to find it.
+// be decoded. If [FailurePolicy].Destination is set, weir dead-letters the record at the first
+// failure. Otherwise the error counts like any other. A handler of batches returns [RejectAt] to
+// name the record; without a name, weir bisects the batch to find it.
 func Reject(err error) error { return &rejectError{err} }
 
 type rejectError struct{ err error }
@@ -129,8 +130,8 @@ func RejectAt(r Record, err error) error { return FailedAt(r, Reject(err)) }
 // before r count as done, and handling continues with r. If several such errors are joined, the
 // first record counts. A record that is not in the batch is ignored.
 //
-// If the same call has passed r to [Batch.Done], the two contradict each other. Then r stays done,
-// and the records after r are handled again after a pause. The log reports the contradiction. The
+// If the same call has passed r to [Batch.Done], the error contradicts Done. Then r stays done, and
+// the records after r are handled again after a pause. The log reports the contradiction. The
 // failure does not count as an attempt of any record.
 func FailedAt(r Record, err error) error {
 	if err == nil {
@@ -140,12 +141,12 @@ func FailedAt(r Record, err error) error {
 }
 
 // RejectOld returns an error that says that a handler left n records, from r on, untried because
-// they are too old to be of use. The records before r count as done. If
-// [FailurePolicy].Destination is set, weir dead-letters the n records at once, with the reason
-// [deadletter.Age]. This counts as neither a failure nor an attempt. OutageGrace and MaxPerMinute
-// do not delay it, because the following records would become too old meanwhile. Without
-// Destination, the error counts like any other. A value of n below 1 counts as 1, and one beyond
-// the end of the batch as the rest of the batch.
+// they are too old to be of use. The records before r count as done. If [FailurePolicy].Destination
+// is set, weir dead-letters the n records at once, with the reason [deadletter.Age]. This counts as
+// neither a failure nor an attempt. OutageGrace and MaxPerMinute do not delay it, because the
+// following records would become too old meanwhile. Without Destination, the error counts like any
+// other. A value of n below 1 counts as 1. A value beyond the end of the batch counts as the rest
+// of the batch.
 func RejectOld(r Record, n int, err error) error {
 	if err == nil {
 		err = errors.New("weir: the record is too old and is not handled")
@@ -189,8 +190,8 @@ type blamed struct {
 	untried  int
 }
 
-// allBlamed appends the records that err names to all. rejected is set if an error around err was
-// made by [Reject].
+// allBlamed appends the records that err names to all. rejected is true if [Reject] made an error
+// that wraps err.
 func allBlamed(all []blamed, err error, rejected bool) []blamed {
 	switch e := err.(type) { //nolint:errorlint // it goes through the tree itself
 	case *failedAtError:

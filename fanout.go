@@ -14,7 +14,7 @@ import (
 //
 // AWS bills a registered consumer by the shard and hour until it is deregistered. `weir fanout
 // list` shows the registered consumers, and `weir fanout remove` deregisters one. A stream can have
-// 20 consumers, in some modes 50.
+// 20 consumers, or 50 in some of its capacity modes.
 //
 // Subscriptions use separate connections, which the client's HTTP client makes. The connections use
 // HTTP/2 if the transport of the HTTP client supports that. The HTTP client's timeout for whole
@@ -25,7 +25,7 @@ import (
 //
 // If the consumer is missing, if the service refuses a subscription, if three subscriptions in a
 // row fail, or if there is no memory for one message, weir polls the shard and tries fan-out again
-// every minute. [event.FanOutChanged] reports both changes.
+// every minute. [event.FanOutChanged] reports the change to polling and the change back.
 type FanOut struct {
 	// Mode selects polling or fan-out, and says whether weir registers and deregisters the
 	// consumer. Defaults to FanOutOff, which is polling.
@@ -34,14 +34,14 @@ type FanOut struct {
 	// [a-zA-Z0-9_.-]. In Options it defaults to App: all workers of the application use the
 	// consumer, and no other application may. In ReaderOptions there is no default, and the
 	// consumer must not be that of an application or of another Reader, because the Reader takes
-	// over its subscriptions. The KCL calls it consumerName.
+	// over the subscriptions of the consumer. The KCL calls it consumerName.
 	Name string
-	// ARNs are the ARNs of registered consumers, at most one for each stream. weir reads their
-	// streams with them, and never registers or deregisters them. In Options, the other streams use
-	// Name and Mode. A Reader has one stream, so ReaderOptions take one ARN, without Name and with
-	// FanOutExisting. Each consumer has to belong to a stream that is read; weir checks that before
-	// it uses the consumer. Do not change the slice after New or NewReader. The KCL calls it
-	// consumerArn.
+	// ARNs are the ARNs of registered consumers, at most one for each stream. weir uses these
+	// consumers to read their streams, and never registers or deregisters them. In Options, the
+	// other streams use Name and Mode. A Reader has one stream, so ReaderOptions take one ARN,
+	// without Name and with FanOutExisting. Each consumer has to belong to a stream that is read;
+	// weir checks that before it uses the consumer. Do not change the slice after New or NewReader.
+	// The KCL calls it consumerArn.
 	ARNs []string
 }
 
@@ -93,13 +93,13 @@ func (m FanOutMode) String() string {
 // on reports whether records are pushed.
 func (f *FanOut) on() bool { return f.Mode >= FanOutExisting && f.Mode <= FanOutTemporary }
 
-// check reports invalid values. options is the name of the options, all are their streams, and more
-// says that other streams may follow. It does not fill in Name.
+// check reports invalid values. options is the name of the options, all contains their streams, and
+// more is true if DiscoverStreams may add others. check does not fill in Name.
 func (f *FanOut) check(options string, region *string, all []streams.Stream, more bool, bad badFunc) {
 	if f.Mode < FanOutOff || f.Mode > FanOutTemporary {
 		bad(options+".FanOut.Mode", "%d must be FanOutOff, FanOutExisting, FanOutRegister or FanOutTemporary", f.Mode)
 	}
-	const without = "is set although %s.FanOut.Mode is FanOutOff: set the mode, or leave it out"
+	const without = "is set although %s.FanOut.Mode is FanOutOff: set the mode, or remove this option"
 	switch {
 	case f.Name == "":
 	case !appForm.MatchString(f.Name):

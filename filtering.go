@@ -21,7 +21,8 @@ type Matcher interface {
 	// payload and the payload is not JSON. weir calls Match concurrently. Match must neither keep
 	// nor change data, and must return the same answer each time. A panic counts as a failure of
 	// the handler at that record, and weir calls Match again for the next attempt. With
-	// [Consumer.RunPull], the function gets a record at which Match panics.
+	// [Consumer.RunPull], a record at which Match panics is not filtered: the function that pulls
+	// gets it.
 	Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool)
 }
 
@@ -30,14 +31,14 @@ type Matcher interface {
 type NotJSON int
 
 const (
-	// PassNotJSON hands them to the handler. The default.
+	// PassNotJSON passes records that are not JSON to the handler. The default.
 	PassNotJSON NotJSON = iota
-	// DropNotJSON drops them, as AWS Lambda does.
+	// DropNotJSON drops records that are not JSON, as AWS Lambda does.
 	DropNotJSON
-	// FailNotJSON counts each of them as a failure of the handler, which does not get the record.
-	// weir tries the record again without end. If [FailurePolicy].Destination is set, weir gives
-	// the record up, as if the handler had rejected it. FailNotJSON cannot be combined with
-	// [Consumer.RunPull].
+	// FailNotJSON counts each record that is not JSON as a failure of the handler. The handler does
+	// not get the record. If [FailurePolicy].Destination is set, weir dead-letters the record, as
+	// if the handler had rejected it. Otherwise weir tries the record again without end.
+	// FailNotJSON cannot be combined with [Consumer.RunPull].
 	FailNotJSON
 )
 

@@ -64,13 +64,13 @@ func (h *shardHandler) Hand(of *delivery.Delivery) *shardrun.Handover {
 	return &d.Handover
 }
 
-// handed is a batch that is with the user's code: the engine's handover, and what the user's code
-// sees of it.
+// handed is a batch that the user's code handles. It contains the engine's handover, and the batch
+// and the records that the user's code gets.
 type handed struct {
 	shardrun.Handover
 	of *shardHandler // never changes
 
-	// Only the goroutine that hands the batch over uses these.
+	// Only the goroutine that hands the batch over uses the following fields.
 	batch  *Batch    // for the first call
 	first  []Record  // the records of the first call, if not a copy
 	copies *[]Record // the handler's records with reused buffers, if first is nil

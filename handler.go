@@ -21,9 +21,10 @@ import (
 // place, [Options].Filter drops it, and [Options].Expired applies to records that have left the
 // stream.
 //
-// When the worker must stop with the shard, ctx ends, and [context.Cause] returns [ErrLeaseLost],
-// [ErrStopping] or [ErrStalled]. A handler should return soon after that, because another worker
-// may already handle the same records. ctx has the values of the context that was passed to Run.
+// When the worker must stop handling the shard, ctx ends, and [context.Cause] returns
+// [ErrLeaseLost], [ErrStopping] or [ErrStalled]. A handler should return soon after that, because
+// another worker may already handle the same records. ctx has the values of the context that was
+// passed to Run.
 type Handler interface {
 	Handle(ctx context.Context, b *Batch) error
 }
@@ -83,14 +84,14 @@ type Batch struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
 	// Epoch grows with every change of the shard's owner. A worker that was paused in the middle of
-	// a write may continue after another worker has taken the shard. A sink is safe from that if it
-	// remembers the highest epoch of each shard and refuses writes with a lower one.
+	// a write may continue after another worker has taken the shard. A sink prevents such a late
+	// write if it remembers the highest epoch of each shard and refuses writes with a lower epoch.
 	Epoch uint64
 	// Records are in the order of the shard. They are empty only when End or Idle is set.
 	Records []Record
-	// Behind is the distance in time between this read and the newest record of the shard. It is
-	// negative if it is unknown. The service states it at the end of an answer, so the first
-	// batches of a large answer have the value of the previous answer.
+	// Behind is the distance in time between the read of this batch and the newest record of the
+	// shard. It is negative if it is unknown. The service sends the value at the end of an answer,
+	// so the first batches of a large answer have the value of the previous answer.
 	Behind time.Duration
 	// End is true for the last batch of a shard that was split or merged. When that batch is done,
 	// handling continues with the shard's children.
@@ -99,8 +100,9 @@ type Batch struct {
 	// for [ShardHandlers].Idle. Handlers without that option get no such calls. With
 	// [PullHandler].Idle, a function that pulls gets such batches.
 	Idle bool
-	// Tip is set if Idle is true. At that time, by this machine's clock, every record of the shard
-	// had been read and handled. Tip is zero if that is unknown, for example while reads fail.
+	// Tip is a time, by this machine's clock, at which every record of the shard had been read and
+	// handled. weir sets Tip only if Idle is true. Tip is zero if no such time is known, for
+	// example while reads fail.
 	Tip time.Time
 	// Attempt is 1 for the first call with the batch's first record. It grows by one with each call
 	// that fails at that record. Only calls by this owner of the shard count.
@@ -123,8 +125,8 @@ var errNoDelivery = errors.New("weir: the batch did not come from a consumer")
 //
 // r must be a record of this batch. Done returns an error for other records, and [ErrLeaseLost] if
 // another worker owns the shard. It changes nothing if a later record is already done. A record
-// stays done even if the call then returns [FailedAt] for it. Done may be called concurrently, and
-// after Handle has returned.
+// stays done even if the handler then returns [FailedAt] for it. Done may be called concurrently,
+// and after Handle has returned.
 func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery

@@ -54,12 +54,12 @@ func (c *Consumer) Ready() error {
 func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswered() }
 
 // Health returns a verdict on each shard that this consumer holds, the worst first, and one verdict
-// on all of them together. It uses the rules of package health, as the command, the exporter and
-// the page do. Lags and reasons are known at once. To tell whether a lag falls, and since when a
-// shard stands still, Health needs several observations over some minutes. Each call is one
-// observation, so let metrics or probes call it regularly. Health does not report that a shard is
-// close to the end of retention, because a consumer does not know the retention of a stream. It may
-// be called concurrently.
+// on all of them together. It uses the rules of package health, as the weir command, the metrics
+// exporter and the web page do. Lags and reasons are known at once. To tell whether a lag falls,
+// and since when a shard stands still, Health needs several observations over some minutes. Each
+// call is one observation, so let metrics or probes call it regularly. Health does not report that
+// a shard is close to the end of retention, because a consumer does not know the retention of a
+// stream. It may be called concurrently.
 func (c *Consumer) Health() (health.Application, []health.Named) {
 	now, shards := time.Now(), c.Shards()
 	all := make([]supervise.Observed, 0, len(shards))
@@ -89,8 +89,8 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 // and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
 // says whether the check passed, why not, how many shards this worker holds, and the verdict of
 // [Consumer.Health]: the state of the worst shard, and a sentence. The verdict does not change the
-// status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
-// reasons of package health, and times.
+// status, because a restart does not reduce lag. The reasons and the sentence contain only names of
+// streams and shards, reasons of package health, and times.
 //
 // Other paths get 404, and methods other than GET and HEAD get 405. On a connection to a loopback
 // address, requests for a host name other than localhost get 403, because a web page may have

@@ -32,14 +32,14 @@ import (
 //     stream into it. The Reader of that stream may be replaced; it has to close its channel of
 //     events soon after Close. If the output has no stream, weir polls the shard. A time limit of
 //     the HTTP client for whole calls ends each subscription.
-//   - A fake without DescribeStreamSummary, and without fan-out the three methods about consumers,
-//     may return any error from them. The application then does not recognize a stream that was
-//     deleted and created again.
-//   - If the stream is named by its ARN, weir compares the region with that of a method
-//     Options() kinesis.Options, if the implementation has one. Otherwise it assumes that the
-//     client calls the region of the ARN.
+//   - A fake may return any error from DescribeStreamSummary. If fan-out is off, it may also return
+//     any error from the three methods about consumers. Without DescribeStreamSummary, the
+//     application does not recognize a stream that was deleted and created again.
+//   - If the stream is named by its ARN, weir compares the region of the ARN with the region that
+//     the implementation's method Options() kinesis.Options returns. If there is no such method,
+//     weir assumes that the client calls the region of the ARN.
 //   - Latest begins at the service's time, which is in the metadata of the SDK's outputs. Without
-//     it, Latest begins at the time of this computer.
+//     this metadata, Latest begins at the time of this computer.
 type Kinesis interface {
 	// DescribeStreamSummary returns the time when a stream was created, and its ARN for fan-out.
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)

@@ -17,8 +17,8 @@ import (
 // With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
 // The loop ends when ctx ends, or when the body leaves it. In both cases the worker first stops in
-// order. The record at which the body left the loop is not done, and is handled again. If Run would
-// return an error, the last pair has that error and no record.
+// the same way as when Run ends. The record at which the body left the loop is not done, and is
+// handled again. If Run would return an error, the last pair has that error and no record.
 //
 // Shards take turns by batches: after at most [Options].Batching.MaxRecords records of one shard
 // comes the turn of another. HandlerTimeout and HandoffTimeout apply to batches, including the time
@@ -49,7 +49,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case wanted:
 			yield(Record{}, err)
 		default: // the loop has ended and takes no more
-			c.opts.Logger.Warn("a worker ended with an error after the loop over its records; records after its checkpoints will be handled again",
+			c.opts.Logger.Warn("the loop over Consumer.Records has ended, and its worker then ended with an error; records after the worker's checkpoints will be handled again",
 				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
 	}
@@ -65,11 +65,11 @@ type oneByOne struct {
 // loopTurn is a batch for the loop. The loop has it until the channel over or the channel
 // oneByOne.closed is closed.
 type loopTurn struct {
-	ctx   context.Context // the term's
-	trust func() error    // why the shard is not this worker's any more, by the clock
-	batch *Batch
-	over  chan struct{}
-	err   error // why not every record is done
+	ctx        context.Context // the term's
+	checkLease func() error    // why the shard is not this worker's any more, by the clock
+	batch      *Batch
+	over       chan struct{}
+	err        error // why not every record is done
 }
 
 // loop takes turns until ctx or the run ends, or until the body leaves the loop. It returns false
@@ -97,7 +97,7 @@ func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(R
 // because the timer that ends ctx may be late after the process was suspended.
 func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) bool {
 	for _, r := range t.batch.Records {
-		if t.err = t.trust(); t.err == nil {
+		if t.err = t.checkLease(); t.err == nil {
 			t.err = context.Cause(t.ctx)
 		}
 		if t.err != nil || ctx.Err() != nil {
@@ -119,12 +119,12 @@ var errLoopLeft = errors.New("weir: the loop over the records has ended")
 
 // pull passes the batches of a shard to the loop, one turn each.
 func (o *oneByOne) pull(ctx context.Context, s *Puller) error {
-	left, trust := false, func() error { return s.term.Check(time.Now()) }
+	left, checkLease := false, func() error { return s.term.Check(time.Now()) }
 	for b, err := range s.Batches() {
 		if err != nil {
 			return err
 		}
-		t := &loopTurn{ctx: ctx, trust: trust, batch: b, over: make(chan struct{})}
+		t := &loopTurn{ctx: ctx, checkLease: checkLease, batch: b, over: make(chan struct{})}
 		select {
 		case o.turns <- t:
 		case <-o.closed:

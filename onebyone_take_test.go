@@ -18,7 +18,7 @@ func TestTheLoopAsksTheClockBeforeEachRecord(t *testing.T) {
 		{nil, 1}, // and then Done fails, because the batch is of no delivery
 	} {
 		yielded := 0
-		turn := &loopTurn{ctx: t.Context(), batch: &Batch{Records: make([]Record, 3)}, trust: func() error { return c.lost }}
+		turn := &loopTurn{ctx: t.Context(), batch: &Batch{Records: make([]Record, 3)}, checkLease: func() error { return c.lost }}
 		stayed := turn.take(t.Context(), func(Record, error) bool { yielded++; return true })
 		if yielded != c.yielded || !stayed || c.lost != nil && !errors.Is(turn.err, c.lost) {
 			t.Errorf("%v: %d records were yielded, want %d; stayed %t, %v", c.lost, yielded, c.yielded, stayed, turn.err)

@@ -42,8 +42,8 @@ func (b *Batching) check(keys bool, bad badFunc) {
 	}
 }
 
-// Polling sets how a [Consumer] or a [Reader] polls shards. While a shard is read by fan-out, it
-// has no effect.
+// Polling sets how a [Consumer] or a [Reader] polls shards. Polling has no effect on a shard while
+// it is read by fan-out.
 type Polling struct {
 	// IdleInterval is the pause between two reads of a shard without new records, 200 ms to 1 min.
 	// Defaults to 1 s. While there is more to read, weir reads as fast as the service and Share
@@ -94,9 +94,9 @@ type Timing struct {
 	// lives and saves its progress. 100 ms to 1 min. Defaults to 1 s.
 	HeartbeatInterval time.Duration
 	// FailoverAfter is the time for which a worker may be silent before others take its shards.
-	// While the store is silent, a worker's leases stay valid for the same time. 3 heartbeat
-	// intervals to 1 h. Defaults to 5 s, or to 3 heartbeat intervals if that is longer. The KCL
-	// calls it failoverTimeMillis.
+	// While the store is silent, a worker's leases stay valid for nine tenths of this time. 3
+	// heartbeat intervals to 1 h. Defaults to 5 s, or to 3 heartbeat intervals if that is longer.
+	// The KCL calls it failoverTimeMillis.
 	FailoverAfter time.Duration
 	// HandoffTimeout is the time that a handler has to finish its batch when a lease moves to
 	// another worker. After that, the lease is taken away. A heartbeat interval to 24 h. Defaults
@@ -112,11 +112,12 @@ type Timing struct {
 	// not count: throttling, a refused position, a missing stream. A failing handler does not count
 	// either, because weir calls it again.
 	StallAfter time.Duration
-	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks it
-	// with each heartbeat. After that, the context of the call ends with [ErrStalled]. When the
-	// handler has returned, or HandoffTimeout later, the lease goes to another worker, which
-	// handles the batch again. 0, the default, is no limit, because a handler that is only slow
-	// would never finish. weir reports a handler that takes longer than StallAfter.
+	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks
+	// the time with each heartbeat. When the time is over, the context of the call ends with
+	// [ErrStalled]. When the handler has returned, or HandoffTimeout later, the lease goes to
+	// another worker, which handles the batch again. 0, the default, is no limit, because with a
+	// limit a handler that is only slow might never finish a batch. weir reports a handler that
+	// takes longer than StallAfter.
 	HandlerTimeout time.Duration
 	// ListInterval is the time between two listings of a stream's shards by the leader, while there
 	// is no sign of a change. 1 s to 1 h. Defaults to 1 min.

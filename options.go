@@ -40,9 +40,9 @@ func At(t time.Time) Position { return shard.At(t) }
 // [event.PositionExpired] reports each case, with every policy.
 //
 // Instead of refusing the checkpoint, the service may continue with the oldest record in the
-// stream. weir detects and reports that, because reading begins at the last record that was
-// handled. It cannot detect whether records between the two were lost, so it continues reading with
-// every policy.
+// stream. weir begins reading at the last handled record. If another record comes first, weir
+// reports that. weir cannot detect whether records between the last handled record and the oldest
+// record were lost, so it continues reading with every policy.
 type ExpiredPolicy int
 
 const (
@@ -116,7 +116,8 @@ type Options struct {
 	Retry Retry
 	// OnFailure says when weir dead-letters a record whose handler fails, and where the dead letter
 	// goes. By default weir retries each record for ever. OnFailure.Destination cannot be combined
-	// with [Consumer.RunPull] and [Consumer.Records], where records do not fail.
+	// with [Consumer.RunPull] and [Consumer.Records], because weir does not see there which records
+	// fail.
 	OnFailure FailurePolicy
 	// Polling sets how shards are polled.
 	Polling Polling

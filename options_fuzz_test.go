@@ -353,8 +353,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 	return slices.Compact(named)
 }
 
-// Every field is tried at and beyond its bounds: alone, with fan-out, and together with each other
-// field that is not the default.
+// The test tries every field at and beyond its bounds: without further options, with fan-out, with
+// DiscoverStreams, with longer times, and without the required options.
 func TestOptionsAtTheirBounds(t *testing.T) {
 	if len(optionFields) != len(optionRules) {
 		t.Errorf("%d fields and %d rules", len(optionFields), len(optionRules))

@@ -51,8 +51,8 @@ func (c *Consumer) RunPull(ctx context.Context, h PullHandler) error {
 	return c.run(ctx, nil, &t)
 }
 
-// Puller pulls the batches of a shard for one term. [PullHandler].Pull gets it, and must not use it
-// for reading after it has returned.
+// Puller pulls the batches of a shard for one term. [PullHandler].Pull gets the Puller. After Pull
+// has returned, no goroutine may read with the Puller.
 type Puller struct {
 	Term
 	batches *pull.Puller[*Batch]

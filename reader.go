@@ -124,9 +124,9 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// Batches yields the same records as Records in batches: each has the records of one read of one
-// shard, or a part of them. Shards take turns. A batch without records marks the end of a shard.
-// The batches have no checkpoint.
+// Batches yields the same records as Records, in batches. A batch has the records of one read of
+// one shard, or a part of these records. Shards take turns. A batch without records marks the end
+// of a shard. The batches have no checkpoint.
 func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) { r.reading().run(ctx, yield) }
 }

@@ -116,8 +116,8 @@ func TestReaderKeepsToItsMemory(t *testing.T) {
 	})
 }
 
-// Reading a record larger than a shard's guaranteed share waits for memory without blocking the
-// loop, because the loop frees memory.
+// A record that is larger than a shard's guaranteed share must wait for memory. The wait must not
+// block the loop, because the loop frees memory.
 func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
 	const shards, each = 48, 3 // of 16 MiB each is sure of 170 KiB
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -141,7 +141,7 @@ func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
 	})
 }
 
-// Shards that are behind take turns, however much each has.
+// The Reader yields from shards that are behind in turn, however many records each shard has.
 func TestReaderTakesShardsInTurn(t *testing.T) {
 	const shards = 4
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -215,7 +215,8 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	})
 }
 
-// A loop that is left, or panics, in the middle of a page leaves nothing behind.
+// If the loop over the batches is left or panics in the middle of a read, the Reader keeps no
+// memory and no goroutine, and makes no further calls.
 func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for name, end := range map[string]func(){"left": func() {}, "panics": func() { panic("in the loop") }} {

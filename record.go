@@ -12,9 +12,9 @@ import (
 )
 
 // Record is one record of a shard. It is a small value. Data and the strings point into the memory
-// of the read, which stays in memory as long as one of them does. Data is read-only: a later
-// attempt would see changes. With WEIR_POISON=1 in the environment, a test fails if a handler
-// writes into Data.
+// of the read, which stays in memory as long as the program keeps Data or one of the strings. Data
+// is read-only: a later attempt would see changes. With WEIR_POISON=1 in the environment, a test
+// fails if a handler writes into Data.
 type Record struct {
 	// Data is the payload.
 	Data []byte
@@ -53,7 +53,7 @@ const (
 )
 
 // origin is the shard that records were read from. A record with tags has its own origin, which
-// also contains the tags. An origin keeps no page in memory.
+// also contains the tags. An origin does not point into the memory of a read.
 type origin = source.Origin
 
 // Position returns the place right after r, where reading resumes once r is done. The result shares
@@ -98,8 +98,8 @@ func (r Record) Tags() aggregate.Tags {
 	return r.from.TagsOf(r.SequenceNumber, r.done)
 }
 
-// ArrivalTime returns the time at which the service accepted the record, in milliseconds. In a
-// shard, later records may have earlier times.
+// ArrivalTime returns the time at which the service accepted the record, with a precision of a
+// millisecond. In a shard, later records may have earlier times.
 func (r Record) ArrivalTime() time.Time { return time.UnixMilli(r.arrival) }
 
 // SDK returns r as the AWS SDK's type. Both share Data.

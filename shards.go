@@ -48,8 +48,9 @@ type ShardHandlers struct {
 	// Position returns the position of a sink that keeps positions itself, such as a database whose
 	// transactions hold both the effect of a record and its position. It is optional. weir calls it
 	// when a term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when
-	// another worker is to get the lease. After an error, a panic, or a position that cannot be one
-	// of the shard, weir pauses and asks again. weir never treats a failure as the zero Position.
+	// another worker is to get the lease. After an error, a panic, or a position that cannot be in
+	// the shard, weir pauses and calls Position again. weir never treats a failure as the zero
+	// Position.
 	//
 	// For the shard itself, reading begins after the returned position. If the sink returns the
 	// zero Position, because it has no record of the shard, or [shard.End], reading begins at the

@@ -18,14 +18,15 @@ type ShardStatus struct {
 	Epoch         uint64
 	At            Position // every record before it is handled
 	Saved         Position // the position in the store, at or before At
-	// Reason is what this worker does with the shard, or what the shard waits for: of the handler
-	// if it has work, otherwise of reading. Every wait has a limit, or ends with the lease. Since
-	// is when it began. Activity is Reason.Activity(), one of six words.
+	// Reason is what this worker does with the shard, or what the shard waits for. If the handler
+	// has work, Reason is about the handler. Otherwise it is about reading. Every wait has a limit,
+	// or ends with the lease. Since is when Reason began to apply. Activity is Reason.Activity(),
+	// one of six words.
 	Activity health.Activity
 	Reason   health.Reason
 	Since    time.Time
-	// Reading is what reading does or waits for, which continues while the handler works, and
-	// ReadingSince is when that began.
+	// Reading is what the reads of the shard do or wait for. Reads continue while the handler
+	// works. ReadingSince is when Reading began to apply.
 	Reading      health.Reason
 	ReadingSince time.Time
 
@@ -41,11 +42,11 @@ type ShardStatus struct {
 	// since then. If reads fail before the first answer, it is the time for which they have failed,
 	// a lower bound. HandledLag is the age of the oldest record that was read and is not handled,
 	// and SavedLag the age of the oldest record whose progress is not saved. Both are too large by
-	// at most the time between the first and the last record of one page. ReadLag is the smallest
+	// at most the time between the first and the last record of one read. ReadLag is the smallest
 	// of the three, and SavedLag the largest.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Expired is true if the service refuses At, whose records have left the stream, and the shard
-	// stays there; see [FailExpired].
+	// Expired is true if the service refuses the position At because its records have left the
+	// stream, and the shard therefore stays at At; see [FailExpired].
 	Expired bool
 	// Held is the reason why At is kept back on purpose, such as "by an open window"; see
 	// [Puller.Hold]. It is "" if nothing holds At. HeldSince is when the hold began, or zero.

@@ -73,8 +73,8 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkParse compares the MD5 alone with parsing a container and visiting its records. Both run
-// in turns, so that other load affects both. The results are medians per record.
+// BenchmarkParse compares computing only the MD5 with parsing a container and visiting its records.
+// Both run in turns, so that other load affects both. The results are medians per record.
 func BenchmarkParse(b *testing.B) {
 	for _, s := range shapes {
 		b.Run(s.name, func(b *testing.B) {

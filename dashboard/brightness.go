@@ -15,7 +15,8 @@ type metric struct {
 	about        string         // text that introduces the levels
 	levels       [levels]string // names of the levels, from the lowest to the highest
 	// reported returns the value that the owner reported for a minute, in percent. It is nil for a
-	// metric that has a current value; now returns that value. told is the name of the activity.
+	// metric that has a current value, which now returns. told is the name of the reported
+	// activity.
 	reported func(moment) int
 	told     string
 	now      func(*shardInfo) int

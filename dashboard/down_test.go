@@ -72,7 +72,7 @@ func TestKinesisIsDownInOneBanner(t *testing.T) {
 		if strings.Contains(body, `class="state ok"`) {
 			t.Error("a shard whose lag is unknown is ok")
 		}
-		// Later the workers report it, each of its shards with the same text.
+		// Later the workers report the outage, with the same text for each shard.
 		var troubles []lease.Trouble
 		for i := range 20 {
 			troubles = append(troubles, lease.Trouble{

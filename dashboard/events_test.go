@@ -116,7 +116,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		{"pauses", func(old, now *sighting) {
 			old.view.Paused, now.view.Paused = []string{"bills"}, []string{"", "orders"}
 		}, []string{"pause: the application was paused", "pause: orders was paused", "pause: bills was resumed (over)"}},
-		{"nobody leads", func(_, now *sighting) { now.view.Leader.Session = "" }, []string{"leader: no leader; before: a did a"}},
+		{"no worker leads", func(_, now *sighting) { now.view.Leader.Session = "" }, []string{"leader: no leader; before: a did a"}},
 		{"somebody leads again", func(old, _ *sighting) { old.view.Leader.Session = "" }, []string{"leader: a leads a"}},
 		{"a split", func(_, now *sighting) {
 			now.view.Leases[2].Position, now.view.Leases[2].Owner, now.view.Leases[2].Epoch = shard.End, "", 2

@@ -63,12 +63,12 @@ func eventsAreShown(t *testing.T) {
 	}
 	store.fails.Store(true)
 	time.Sleep(5 * time.Second)
-	unavailable(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "This page shows what was there at")
+	unavailable(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "This page shows the state at")
 	store.fails.Store(false)
 	shown(t, h, "/events?app=billing", "the store answers again", "over")
 }
 
-// Even if everything happens at once, each page stays small. It shows its page number.
+// Even if very many events happen at once, each page stays small. The page shows its page number.
 func TestManyEventsAreShownInPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,19 +18,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options configures the page. The zero value is a read-only page that uses only the store.
+// Options configures the web page. The zero value is a read-only page that uses only the store.
 type Options struct {
 	// Prefix is the path under which the handler is mounted, for example /admin/weir. The default
-	// is no prefix. Leave it empty if http.StripPrefix or a reverse proxy removes the prefix. This
-	// works because all links of the page are relative.
+	// is no prefix. Leave Prefix empty if http.StripPrefix or a reverse proxy removes the prefix.
+	// The links of the page still work then, because all of them are relative.
 	Prefix string
 	// Kinesis lists the shards of a stream with their creation and closing times, and returns the
 	// retention period. The page makes one listing every 30 seconds for each stream that it shows.
-	// Without Kinesis, the page uses only the leases. They lack some of the times, and the
-	// retention period. Optional.
+	// Without Kinesis, the page uses only the leases. The leases lack the retention period and some
+	// of the times. Optional.
 	Kinesis Kinesis
 	// Lags returns the lag of each of the given leases. It may omit leases whose lag is unknown.
-	// The page passes it the unfinished leases of an application that is being shown. The interval
+	// The page calls Lags with the unfinished leases of an application that it shows. The interval
 	// between calls is 5 s, or 50 ms per lease for more than 100 leases. Calls for different
 	// applications may overlap. The context of a call ends after 10 s. The page shows a returned
 	// error.
@@ -51,7 +51,7 @@ type Options struct {
 	// the error. Calls may overlap. Without Authorize, the page is read-only. Optional.
 	Authorize func(*http.Request, Action) error
 	// User returns the name of the user who sent a request. The name appears in the log and on the
-	// page with the forms. It does not control access. By default there is no name.
+	// page with the forms. The name does not control access. By default there is no name.
 	User func(*http.Request) string
 	// SaveProgress saves the progress of an application before a Reset, and returns the location to
 	// show to the user. progress contains lines in the format of "weir group import". SaveProgress
@@ -59,8 +59,9 @@ type Options struct {
 	// if SaveProgress or Kinesis is not set.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
 	// Letters contains the dead letters. The page shows the unhandled dead letters of an
-	// application: record, time, reason and error, but not the key or the payload. It stops reading
-	// them after 10 s. Without Letters the page shows no dead letters. Optional.
+	// application: record, time, reason and error, but not the key or the payload. The page stops
+	// reading the dead letters after 10 s. Without Letters the page shows no dead letters.
+	// Optional.
 	Letters deadletter.Box
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
 	// calls it when an authorized user asks for a retry. The page retries one dead letter at a

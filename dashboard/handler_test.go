@@ -172,7 +172,8 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
 
-	// The link of a row with several shards opens a page on which each of them has its own row.
+	// The link of a row with several shards opens a page on which each of these shards has its own
+	// row.
 	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
 	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
 	if found == nil {
@@ -314,7 +315,7 @@ func itSaysPlainly(t *testing.T) {
 	unavailable(t, dashboard.Handler(store, dashboard.Options{}), "/", since)
 	// The last known data stays, with its time, and the banner does not change.
 	for range 2 {
-		unavailable(t, h, "/app?app=billing", since, "what was there at 00:00:00 UTC", "Shards of orders over time", "As of 00:00:00 UTC")
+		unavailable(t, h, "/app?app=billing", since, "the state at 00:00:00 UTC", "Shards of orders over time", "As of 00:00:00 UTC")
 		time.Sleep(time.Minute)
 	}
 	store.fails.Store(false)

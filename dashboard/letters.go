@@ -69,8 +69,8 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // letters returns the first most unhandled dead letters of an application that match a filter.
-// unread is the number of unreadable dead letters that it found before it stopped. If it returns an
-// error, there may be more letters.
+// unread is the number of unreadable dead letters that letters found before it stopped. After an
+// error there may be more dead letters.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Selection, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// given writes a file with dead letters. n of them belong to the application billing, stream
-// orders, shard 1. One belongs to another application.
+// given writes a file with dead letters. The application billing has n dead letters, of stream
+// orders and shard 1. Another application has one.
 func given(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "dead.ndjson")

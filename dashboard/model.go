@@ -237,7 +237,8 @@ func (a *application) relate(s sighting, now time.Time) {
 }
 
 // handledUpTo returns the time up to which the records of a shard are handled. If the lag is known,
-// that is now minus the lag. Otherwise it is the arrival time of the record at the checkpoint.
+// the result is now minus the lag. Otherwise it is the arrival time of the record at the
+// checkpoint.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
 	case of.Done:
@@ -272,7 +273,7 @@ func (a *application) conclude(s sighting) {
 	a.standing = standing{s.whole.State, len(a.Shards) > 0 && a.Open == 0}
 	a.Sentence = strings.TrimPrefix(s.whole.Sentence, s.whole.State.String()+": ")
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
-		a.Notes = append(a.Notes, "nobody leads")
+		a.Notes = append(a.Notes, "no worker leads")
 	}
 }
 

@@ -54,7 +54,8 @@ type sighting struct {
 	failed time.Time // time of the first of the reads that failed since
 	past   past      // history of the shards
 	beats  map[string]beat
-	// the state of the application and its shards, the worst first
+	// whole and judged are the states of the application and of its shards. The shard with the
+	// worst state comes first.
 	whole   health.Application
 	judged  []health.Named
 	group   observe.Group
@@ -268,7 +269,7 @@ func (s *sighting) look() observe.Look {
 	return l
 }
 
-// see returns the heartbeat after a read at the time now.
+// see returns b, updated by a read of the worker w at the time now.
 func (b beat) see(w lease.Worker, now time.Time) beat {
 	switch {
 	case b.first.IsZero():

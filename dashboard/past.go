@@ -304,8 +304,8 @@ type recentLag struct {
 	Line  string // an SVG path, 60 wide and 14 high; "" if too little is known
 }
 
-// agree makes the trend agree with the state. The state is about a shorter time, so the two may
-// differ.
+// agree makes the trend agree with the state. The state covers a shorter time than the trend, so
+// the two may differ.
 func (r recentLag) agree(s health.State) recentLag {
 	switch {
 	case r.Trend == "":

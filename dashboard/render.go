@@ -80,7 +80,7 @@ type pageHead struct {
 	Down                       down
 }
 
-// down describes a service that does not answer. It is zero if all do.
+// down describes a service that does not answer. It is the zero value if all services answer.
 type down struct {
 	What  string // "The store" or "Kinesis"
 	Since string

@@ -31,14 +31,14 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age adds the store or the service that does not answer to the head of a page.
+// age adds a warning to the head of a page if the store or Kinesis does not answer.
 func (h *pageHead) age(s sighting) {
 	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	switch {
 	case s.err != nil:
 		h.Down = storeDown(s.err, s.failed)
 		if !s.at.IsZero() {
-			h.Down.Still = "This page shows what was there at " + clock(s.at) + ". " + h.Down.Still
+			h.Down.Still = "This page shows the state at " + clock(s.at) + ". " + h.Down.Still
 			h.Now = s.at
 		}
 	case !s.blind.IsZero():
@@ -50,8 +50,8 @@ func (h *pageHead) age(s sighting) {
 	}
 }
 
-// status returns the HTTP status of a page. A monitor must see from it that the store does not
-// answer.
+// status returns the HTTP status of a page. The status must show monitoring tools that the store
+// does not answer.
 func (d down) status() int {
 	if d.store {
 		return http.StatusServiceUnavailable

@@ -51,8 +51,8 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	// Read again. With old data, the state in the forms would be outdated, and the write would be
-	// refused.
+	// Read the application again. With old data, the state in the forms would be outdated, and the
+	// write would be refused.
 	if fresh, err := h.viewNow(r.Context(), app); err == nil {
 		s.view = fresh
 	} else {

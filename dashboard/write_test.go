@@ -74,8 +74,8 @@ func (d *desk) forms(page string) (all []url.Values) {
 	return all
 }
 
-// form returns the form of a page that has the given action and field value. There must be exactly
-// one.
+// form returns the form of a page that has the given action and field value. The page must contain
+// exactly one such form.
 func (d *desk) form(page, do, key, value string) url.Values {
 	d.t.Helper()
 	for _, f := range d.forms(page) {
@@ -412,8 +412,8 @@ func TestResetNeedsKinesisAndAPlaceForProgress(t *testing.T) {
 	shown(t, h, "/change?app=billing", "has no place to save the previous progress")
 }
 
-// halting is a store that fails in the middle of a reset. The answer must say what was done until
-// then.
+// halting is a store that fails in the middle of a reset. The answer must state which changes were
+// made before the failure.
 type halting struct {
 	*memstore.Store
 	left int

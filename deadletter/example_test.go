@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Dead letters are handled again. They are marked before and after that.
+// Retry passes dead letters to a function, and marks each dead letter before and after the call.
 func ExampleRetry() {
 	dir, err := os.MkdirTemp("", "letters")
 	if err != nil {

@@ -116,8 +116,8 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	return errors.Join(errs...)
 }
 
-// byStanding groups dead letters by the state in which this box has seen them. It yields nil with
-// the dead letters that the box has not seen. The caller holds marking.
+// byStanding groups dead letters by the state in which this box has seen them. For the dead letters
+// that the box has not seen, it yields nil as the state. The caller holds marking.
 func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 	return func(yield func(*standing, []string) bool) {
 		var unknown []string

@@ -18,9 +18,10 @@ type marks struct {
 	read   int64       // end of the last line that was read
 	listed bool        // the box has listed the dead letters
 	states map[seen.Key]standing
-	// seen is for dead letters that others have changed since this box saw them. It contains the
-	// states that this box saw. If listed is set, the box has seen all other dead letters in their
-	// current state, which is in states. A dead letter that was never marked is in neither map.
+	// seen is for dead letters that other boxes have changed since this box saw them. It contains
+	// the states that this box saw. If listed is set, the box has seen all other dead letters in
+	// their current state, which is in states. A dead letter that was never marked is in neither
+	// map.
 	seen map[seen.Key]standing
 }
 
@@ -174,8 +175,8 @@ func decode(text []byte) (s statement) {
 }
 
 // apply applies a line to states. If changed is not nil, apply calls it for each dead letter whose
-// state changes. If a dead letter is put again, its record was dead-lettered again, and its earlier
-// state is dropped.
+// state changes. If the line puts a dead letter again, the record was dead-lettered again, so apply
+// drops the earlier state.
 func (s *statement) apply(states map[seen.Key]standing, changed func(key seen.Key, before, now standing)) {
 	if s.ID != "" {
 		key := seen.KeyOf(s.ID)

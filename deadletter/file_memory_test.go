@@ -66,8 +66,8 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 	}
 }
 
-// If a dead letter was yielded without a mark, two boxes cannot both mark it. This must work
-// although boxes do not remember such dead letters individually.
+// If two boxes have yielded a dead letter without a mark, only one of them can mark it. This must
+// work although boxes do not remember such dead letters individually.
 func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b, other := deadletter.File(path), deadletter.File(path)

@@ -116,8 +116,8 @@ type LambdaMessage struct {
 	Text    []byte
 }
 
-// Message returns the message about dead letters that were put together. There must be at least
-// one, and all must be of one shard and in order. The same dead letters always have the same
+// Message returns one message about all of the given dead letters. There must be at least one dead
+// letter. All must be of one shard and in order. The same dead letters always have the same
 // message, including its requestId. As for Lambda, the records of one aggregate have one sequence
 // number and count as one in batchSize. The payload contains each of them.
 //
@@ -137,7 +137,7 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 
 // Messages returns the messages about dead letters, in order. Consecutive dead letters of a shard
 // are in one message, as in [Lambda.Message]. With Payload, the event of a message is at most 6
-// MiB, which is the limit for a function, unless it has only one record.
+// MiB, which is the limit for a function. Only an event with a single record may be larger.
 func (l *Lambda) Messages(letters []Letter) (all []LambdaMessage, err error) {
 	if err := l.Check(); err != nil {
 		return nil, err

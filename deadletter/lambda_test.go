@@ -94,7 +94,8 @@ func TestLambdasFormWithThePayload(t *testing.T) {
 	}
 }
 
-// Dead letters that are put again have the same message. Other dead letters have another ID.
+// Dead letters that are put again have the same message. The message of other dead letters has
+// another ID.
 func TestLambdasFormOfARepeat(t *testing.T) {
 	seen := map[string]bool{}
 	for _, letters := range [][]deadletter.Letter{failed(deadletter.Age, 7), failed(deadletter.Age, 7, 8), failed(deadletter.Age, 8)} {

@@ -27,7 +27,7 @@ type Letter struct {
 	Shard          string `json:"shard"`
 	SequenceNumber string `json:"sequence_number"`
 	// Position is the position of the record: its sequence number. For the second record of an
-	// aggregate it is followed by "+2", unless that record is the last one.
+	// aggregate it is followed by "+2", unless that record is the last record of the aggregate.
 	Position     string    `json:"position"`
 	PartitionKey string    `json:"partition_key"`
 	Arrived      time.Time `json:"arrived,omitzero"` // arrival in Kinesis, to the millisecond
@@ -86,9 +86,9 @@ const (
 // Destination keeps dead letters.
 type Destination interface {
 	// Put returns nil when the dead letters are durable. After an error or a crash, this worker or
-	// another one puts some or all of them again. A destination should replace a dead letter that
-	// has the same ID, if it can. Put may be called concurrently. It may retain the slice, but must
-	// not modify it.
+	// another worker puts some or all of the dead letters again. A destination should replace a
+	// dead letter that has the same ID, if it can. Put may be called concurrently. It may retain
+	// the slice, but must not modify it.
 	Put(ctx context.Context, letters []Letter) error
 }
 
@@ -109,8 +109,8 @@ func (l *Letter) Describe(err error, stack string) {
 	l.Stack = clean(stack, mostStack, true)
 }
 
-// typeOf returns the type of the most specific error. That is the innermost error that is more than
-// a text.
+// typeOf returns the type of the innermost error that is more than a text. Errors of errors.New and
+// fmt.Errorf, and the wrappers of package weir, do not count.
 func typeOf(err error) string {
 	name := "*errors.errorString"
 	for ; err != nil; err = errors.Unwrap(err) {

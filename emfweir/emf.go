@@ -59,10 +59,10 @@ type shardKey struct{ stream, shard string }
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 
-// New returns metrics for a consumer with the given options. It adds to options.OnEvent: for each
-// event, the metrics are updated first, and then the function that was set before is called. Call
-// New before [weir.New], and [Metrics.Watch] after it. The error names an invalid field of Config,
-// or says that Options.App cannot be the namespace.
+// New returns metrics for a consumer with the given options. New replaces options.OnEvent by a
+// function that updates the metrics, and then calls the previous function if there is one. Call New
+// before [weir.New], and [Metrics.Watch] after it. The error names an invalid field of Config, or
+// says that Options.App cannot be the namespace.
 func New(options *weir.Options, c Config) (*Metrics, error) {
 	m := &Metrics{
 		namespace: c.Namespace, worker: options.Worker, every: c.Every, byShard: c.ByShard,

@@ -232,7 +232,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// These tests detect lines that violate the specification.
+// check returns an error for lines that violate the specification.
 func TestTheSpecificationIsHeld(t *testing.T) {
 	text, err := line{[]pair{{"Operation", "x"}}, []metric{{"m", "Count", 1}}}.encode("n", time.Now())
 	if _, wrong := check(string(text)); err != nil || wrong != nil {

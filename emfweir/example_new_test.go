@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The metrics observe the consumer through its options, so they are created first. Run of the
-// metrics then writes lines for CloudWatch.
+// The metrics observe the consumer through its options, so they are created first. The method Run
+// of the metrics then writes lines for CloudWatch.
 func ExampleNew() {
 	srv, err := kinesistest.Start(kinesistest.Config{})
 	if err != nil {

@@ -75,8 +75,9 @@ func TestWordsOfEndReasons(t *testing.T) {
 	}
 }
 
-// Each struct of the package is an event, and has its time first. Each has a comment. The comments
-// of exactly those events that internal/emit never drops say that they are changes of state.
+// Each struct of the package is an event, has a comment, and has its time as the first field. If
+// internal/emit never drops an event, the comment of the event says that it is a change of state.
+// No other comment says so.
 func TestTypesOfThePackage(t *testing.T) {
 	emit, err := os.ReadFile("../internal/emit/emit.go")
 	if err != nil {

@@ -16,7 +16,7 @@ type BatchBegins struct {
 }
 
 // BatchHandled reports that the handler returned nil for a batch, or that a function that pulls
-// batches requested the next one after it completed all records of this one.
+// batches has completed all records of a batch and requested the next batch.
 type BatchHandled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -42,7 +42,8 @@ type HandlerFailed struct {
 	Err         error // wraps a *weir.PanicError after a panic
 	Attempt     int   // from 1
 	// Next is the pause before the next attempt. It is 0 when the records are retried at once in
-	// smaller batches, and when there is no next attempt because all are done or dead-lettered.
+	// smaller batches, and when there is no next attempt because all records are done or
+	// dead-lettered.
 	Next time.Duration
 }
 

@@ -102,7 +102,7 @@ type Leading struct {
 }
 
 // StoreFailed reports that a call of the store, or the listing of a stream, failed. weir retries
-// the call. It is a change of state, of which the latest of each operation arrives.
+// the call. It is a change of state: the latest event of each operation always arrives.
 type StoreFailed struct {
 	Time  time.Time // when it happened
 	Op    StoreOp

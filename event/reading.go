@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Read reports a read that returned records or the end of a shard: a page, or a part of a large
-// one. Empty reads are not reported.
+// Read reports a read that returned records or the end of a shard. A large answer arrives in parts,
+// and each part is reported with its own event. Empty reads are not reported.
 type Read struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -40,8 +40,8 @@ type PositionExpired struct {
 	Stream, Shard string
 	Position      shard.Position // the expired position; everything before it was handled
 	Next          shard.Position // where reading continues
-	// The records that may be lost arrived between From and To. From is zero when the position has
-	// no time, To when the service returned none.
+	// The records that may be lost arrived between From and To. From is zero if the position has no
+	// time. To is zero if the service returned no time.
 	From, To time.Time
 	Err      error // the service's error; nil if it skipped to the oldest record itself
 }
@@ -55,7 +55,8 @@ type FanOutChanged struct {
 	Err           error // why the shard is polled; nil if Active
 }
 
-// Unpacked reports a page that held KPL aggregates, or records that look like damaged ones.
+// Unpacked reports a read that returned KPL aggregates, or records that look like damaged
+// aggregates.
 type Unpacked struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -65,8 +66,9 @@ type Unpacked struct {
 	Damaged       int // records that looked like aggregates but were not, delivered unchanged
 }
 
-// Filtered reports a page that held records that weir.Options.Filter dropped or could not read. It
-// describes only the beginning of the page if the lease ended before the rest was filtered.
+// Filtered reports a read with records that weir.Options.Filter dropped or could not match. If the
+// lease ended before all records of the read were filtered, the event describes only the records
+// that were.
 type Filtered struct {
 	Time          time.Time // when it happened
 	Stream, Shard string

@@ -98,7 +98,7 @@ func compileCriteria(e element) (all []clause, texts []string, err error) {
 // and returns the alternatives in which both a and b are true.
 func and(a, b []clause, at *place) ([]clause, error) {
 	if len(a)*len(b) > mostClauses {
-		return nil, at.bad("the pattern has more than %d alternatives at this point: $or multiplies with its neighbours", mostClauses)
+		return nil, at.bad("the pattern has more than %d alternatives at this point: $or multiplies the alternatives of the other fields", mostClauses)
 	}
 	all := make([]clause, 0, len(a)*len(b))
 	for _, x := range a {

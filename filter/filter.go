@@ -40,7 +40,8 @@
 //   - A pattern may contain a field twice: nested and with a dotted name, or inside and outside
 //     $or. Both conditions must then be true. event-ruler uses the last one.
 //   - If the value of a dotted name is an array, its objects are combined with other dotted names
-//     of the same payload object, but not with nested fields. event-ruler combines both.
+//     of the same payload object, but not with nested fields. event-ruler combines them with nested
+//     fields, too.
 //   - Names of a record's own fields are not dotted: {"data.a": …} is rejected.
 //   - The limit for complex wildcards is an example in event-ruler's documentation. It was not
 //     verified against the service.

@@ -244,8 +244,8 @@ func (ov *overlay) clone() *overlay {
 	return c
 }
 
-// in reports whether a field has the wanted values. Its values are those of the overlay, and v if
-// there is set.
+// in reports whether a field has the wanted values. The values of the field are those of the
+// overlay, and also v if there is true.
 func (w *want) in(v any, there bool, ov *overlay) bool {
 	var all []any
 	for _, a := range ov.values {

@@ -24,8 +24,8 @@ type node struct {
 	pending int
 }
 
-// leafEntry is a set of values, one of which the field must have. If it is nil, the field must be
-// absent.
+// leafEntry is a set of values, one of which the field must have. If values is nil, the field must
+// be absent.
 type leafEntry struct {
 	values *values
 	state  int

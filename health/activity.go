@@ -2,8 +2,8 @@ package health
 
 import "fmt"
 
-// Activity is what a worker does with a shard that it holds, in one of six words. [Reason] tells
-// more. An Activity is a plain value, and all its methods may be called concurrently.
+// Activity is what a worker does with a shard that it holds, in one of six words. [Reason] has more
+// detail. An Activity is a plain value, and all its methods may be called concurrently.
 type Activity uint8
 
 const (

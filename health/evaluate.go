@@ -221,9 +221,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend sets the state by whether the lag grew or fell in the later half of
-// Options.TrendOver. If the lag
-// was small at some time in that half, the state is Behind.
+// trend sets the state: it depends on whether the lag grew or fell in the later half of
+// Options.TrendOver. If the lag was small at some time in that half, the state is Behind.
 func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options) {
 	last := seen[len(seen)-1]
 	v.State = Behind

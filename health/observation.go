@@ -15,17 +15,17 @@ const Unknown time.Duration = -1
 type Observation struct {
 	// At is when the shard was observed. It must be set.
 	At time.Time
-	// Handled is the handled position, and Saved is the checkpoint. Outside the worker only Saved
-	// is known, and Handled is zero.
+	// Handled is the handled position, and Saved is the checkpoint. An observer outside the worker
+	// knows only Saved, and leaves Handled zero.
 	Handled, Saved shard.Position
 	// ReadLag, HandledLag and SavedLag are 0 if no records wait.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
-	// Reason is what the owner does since Since, such as [InHandler]. If there is no owner, it is
-	// why not, such as [NoWorker], and Since is when the last heartbeat of the previous owner was
-	// seen, or zero. Detail completes the words of Reason. For [OtherReason] it is the text that
-	// the worker reported.
+	// Reason is what the owner has been doing since Since, such as [InHandler]. If there is no
+	// owner, Reason is why there is none, such as [NoWorker], and Since is when the last heartbeat
+	// of the previous owner was seen, or zero. Detail completes the words of Reason. For
+	// [OtherReason] it is the text that the worker reported.
 	Reason Reason
 	Detail string
 	Since  time.Time

@@ -3,8 +3,8 @@ package health
 import "fmt"
 
 // Reason is why a shard is in its state: the current activity of its worker in detail, why it has
-// no worker, or what the observations show. weir, its command, its metrics and its web page take
-// all such words from this one table. A Reason is a plain value, and all its methods may be called
+// no worker, or what the observations show. weir, its command, its metrics and its web page all use
+// the words of this package. A Reason is a plain value, and all its methods may be called
 // concurrently.
 type Reason uint8
 
@@ -12,13 +12,13 @@ const (
 	// NoReason is the zero value. It has no words.
 	NoReason Reason = iota
 	// OtherReason is a reason that this version of weir does not know, because a newer worker
-	// reported it. The text of the report is kept beside it.
+	// reported it. [Observation].Detail has the text of the report.
 	OtherReason
 
 	// NotStarted means that the lease was just taken, and that no records were requested yet.
 	NotStarted
-	// OpeningHandler means that weir.ShardHandlers make the term's handler, or look for the
-	// position of the sink.
+	// OpeningHandler means that a function of weir.ShardHandlers runs: Open, which makes the term's
+	// handler, or Position, which returns the position of the sink.
 	OpeningHandler
 
 	// AtTip means that all records are handled. The next read follows after
@@ -164,8 +164,8 @@ func ReportedReason(word string) Reason {
 	return OtherReason
 }
 
-// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. It
-// returns word itself, as the worker spelled it, if this version does not know it.
+// ReportedWords returns the words for a reason that a worker has reported in a heartbeat. If this
+// version does not know the word, ReportedWords returns word itself, as the worker spelled it.
 func ReportedWords(word string) string {
 	if r := ReportedReason(word); r > OtherReason {
 		return r.String()

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// These are the words that workers store in their reports. Workers of other versions read them, so
-// none of them may change.
+// These are the words that workers store in their reports. Workers of other versions read these
+// words, so they must not change.
 var reported = map[health.Reason]string{
 	health.NotStarted:         "starting",
 	health.OpeningHandler:     "opening its handler",

@@ -56,8 +56,8 @@ func cborHead(major byte, n int) []byte {
 	return []byte{major | 26, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// BenchmarkGetRecords measures how long the server takes for a page of a thousand records of 1 KiB,
-// without the network.
+// BenchmarkGetRecords measures how long the server takes for an answer with a thousand records of 1
+// KiB, without the network.
 func BenchmarkGetRecords(b *testing.B) {
 	s, c := start(b)
 	s.CreateStream("s", 1)

@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {
-		return &Error{"AccessDeniedException", fmt.Sprintf("This server does not go by the name %q. Call it by a loopback address, or add the name (Config.Hosts; weir local --host).", r.Host), 403}
+		return &Error{"AccessDeniedException", fmt.Sprintf("This server has no host name %q. Use a loopback address, or add the host name (Config.Hosts; weir local --host).", r.Host), 403}
 	}
 	if r.URL.Path != "/" {
 		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 404}

@@ -62,7 +62,7 @@ type Config struct {
 	MaxBytes int64
 
 	// EndOnEmptyPage selects where GetRecords and SubscribeToShard report the end of a closed
-	// shard. If it is true, they report the end on an empty page or event after the last records.
+	// shard. If it is true, they report the end in an empty answer or event after the last records.
 	// By default they report it together with the last records. The real service does both.
 	EndOnEmptyPage bool
 

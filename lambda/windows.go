@@ -34,7 +34,7 @@ func (h Handler) Windows(size time.Duration) (weir.PullHandler, error) {
 		return weir.PullHandler{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
 	}
 	if h.MaxAge != 0 {
-		return weir.PullHandler{}, errors.New("lambda: Handler.MaxAge must be 0 with windows: a window is of all of its records")
+		return weir.PullHandler{}, errors.New("lambda: Handler.MaxAge must be 0 with windows: a window needs all of its records")
 	}
 	return weir.PullHandler{
 		Pull: func(ctx context.Context, s *weir.Puller) error {

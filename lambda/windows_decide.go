@@ -16,9 +16,8 @@ const MaxState = 1 << 20
 // noState is the state in the first event of a window.
 const noState = "{}"
 
-// windowAllowance is how long a window without later records stays open after its end. The window
-// ends when its shard is seen to be empty that much later. The time is measured with the clock of
-// this machine.
+// windowAllowance delays the end of a window that no later record ends. Such a window ends when the
+// shard is seen to be empty this long after the window's time range, by the clock of this machine.
 const windowAllowance = 5 * time.Second
 
 // span is the time range of a window.
@@ -36,7 +35,7 @@ func spanOf(at time.Time, size time.Duration) span {
 
 // sameWindow returns how many records at the start of a batch belong to one window, and that
 // window. n is the number of records in the batch. latest is the latest arrival time of the earlier
-// records, or zero. Records may be out of order: one that arrived before latest belongs to the
+// records, or zero. Records may be out of order: a record that arrived before latest belongs to the
 // window of latest. last is the new value of latest.
 func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size time.Duration) (same int, of span, last time.Time) {
 	for same < n {
@@ -85,7 +84,7 @@ func (a about) tail() string {
 	return string(append(dst, '}'))
 }
 
-var errNoState = errors.New("lambda: the function's answer has no state, which one about a window needs")
+var errNoState = errors.New("lambda: the function's answer has no state, but the answer to an event of a window needs a state")
 
 // stateOf returns a copy of the state in an answer to an event of a window.
 func stateOf(answer []byte) ([]byte, error) {

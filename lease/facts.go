@@ -6,7 +6,7 @@ type Facts struct {
 	// Dead contains the sessions whose heartbeat count has not changed for the failover time, with
 	// that count.
 	Dead map[string]uint64
-	// Ripe contains revoked leases, with their epochs, that the old owner can no longer trust
+	// Ripe contains revoked leases, with their epochs, that are no longer valid for the old owner
 	// although it has not acknowledged the revocation. The failover time has passed since the old
 	// owner could learn of the revocation.
 	Ripe map[Key]uint64
@@ -22,7 +22,7 @@ type Facts struct {
 	OutOfDate map[string]bool
 	// Forgettable contains sessions that ended long ago. No call by them or about them can still be
 	// in progress. If their row were removed earlier, a late copy of the session's first heartbeat
-	// could create it again, and the session would trust its leases.
+	// could create it again, and the session would treat its leases as valid.
 	Forgettable map[string]bool
 	// Loads contains the loads of leases without noise, see [Watch]. A lease that is missing here
 	// counts with its own Load.

@@ -220,15 +220,15 @@ func (m *model) waits(l *lease.Lease) bool {
 	for _, p := range l.Parents {
 		k := lease.Key{Stream: l.Stream, Shard: p}
 		parent, here := m.leases[k]
-		if here && (!parent.Finished() || m.trusts(parent)) || !here && !hadOwner && !m.facts.Gone[k] {
+		if here && (!parent.Finished() || m.stillValid(parent)) || !here && !hadOwner && !m.facts.Gone[k] {
 			return true
 		}
 	}
 	return false
 }
 
-// trusts reports whether the session from which the lease was revoked may still trust it.
-func (m *model) trusts(l *lease.Lease) bool {
+// stillValid reports whether a revoked lease may still be valid for its old owner.
+func (m *model) stillValid(l *lease.Lease) bool {
 	w := m.workers[l.Revoked]
 	at, ripe := m.facts.Ripe[l.Key]
 	return w != nil && !w.Ended && !(ripe && at == l.Epoch)

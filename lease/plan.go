@@ -60,7 +60,7 @@ const defaultMovesInFlight = 256
 // Leases beyond all caps stay with their owner, or unassigned if they have none. A shard that is
 // read above the cap of a worker is better than a shard that is not read. But a worker never gets a
 // lease that takes it above its cap. This count includes leases without work, leases that the
-// worker must hand on but still holds, and revoked leases that it may still trust.
+// worker must hand on but still holds, and revoked leases that may still be valid for it.
 //
 // # Moves
 //
@@ -154,7 +154,7 @@ type holder struct {
 
 	idle int // leases without work whose owner or heir is the session
 	// going counts leases that the session will lose. They have an active heir, or they are revoked
-	// but still trusted.
+	// but still valid.
 	going  int
 	kept   int // other leases that the session holds
 	claims int // leases that count for the session: kept leases, and leases whose heir it is
@@ -216,7 +216,7 @@ func survey(v View, f Facts) *planner {
 		p.paused[stream] = true
 	}
 	p.admit(v.Workers, f.Dead)
-	p.leases.trusted = func(l *Lease) bool {
+	p.leases.stillValid = func(l *Lease) bool {
 		former := p.sessions[l.Revoked]
 		return former != nil && former.standing != over && !current(f.Ripe, l)
 	}
@@ -314,7 +314,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	if owner == nil || owner.standing == over {
 		switch {
-		case e.Revoked != "" && p.leases.trusted(e.Lease):
+		case e.Revoked != "" && p.leases.stillValid(e.Lease):
 			p.sessions[e.Revoked].fill(waits)
 		case !waits:
 			p.free = append(p.free, e)
@@ -372,7 +372,7 @@ func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 		e.decision, e.why = Revoke, whyOver
 		return
 	case owner == nil || owner.standing == dying:
-		if e.Revoked != "" && p.leases.trusted(e.Lease) {
+		if e.Revoked != "" && p.leases.stillValid(e.Lease) {
 			p.sessions[e.Revoked].fill(true)
 		}
 		return

@@ -328,7 +328,7 @@ func (w *world) checkPeace() {
 	for _, l := range w.leases {
 		switch {
 		case l.Heir != "" || l.Revoked != "":
-			w.Errorf("still on its way: %v", l)
+			w.Errorf("still in a handoff: %v", l)
 		case l.Owner == "" && !l.Finished() && !w.waits(l):
 			w.Errorf("nobody reads %v though %d workers have room", l, room)
 		case l.Owner != "" && !w.lives(l.Owner):

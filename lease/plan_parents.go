@@ -59,9 +59,9 @@ type lineage struct {
 	sorted []*Lease // by key, without duplicates
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
-	// trusted reports whether the session in Lease.Revoked may still trust the lease. If trusted is
-	// nil, the session may always trust the lease.
-	trusted func(*Lease) bool
+	// stillValid reports whether the lease may still be valid for the session in Lease.Revoked. If
+	// stillValid is nil, the lease counts as valid for as long as Revoked is set.
+	stillValid func(*Lease) bool
 }
 
 // newLineage sorts leases. A key may occur twice if a view was read in pages while leases changed.
@@ -88,7 +88,7 @@ func newLineage(leases []Lease, gone map[Key]bool) lineage {
 // done reports whether child need not wait for its parent.
 func (a *lineage) done(parent Key, child *Lease) bool {
 	if l := a.byKey[parent]; l != nil {
-		return l.Finished() && (l.Revoked == "" || a.trusted != nil && !a.trusted(l))
+		return l.Finished() && (l.Revoked == "" || a.stillValid != nil && !a.stillValid(l))
 	}
 	return a.gone[parent] || child.Last != "" || child.Owner != "" || child.Revoked != ""
 }

@@ -122,7 +122,8 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 	})
 }
 
-// counts returns the number of leases that each session holds or may still trust.
+// counts returns the number of leases that each session holds, or for which a lease may still be
+// valid.
 func (m *model) counts() map[string]int {
 	held := map[string]int{}
 	for _, l := range m.leases {

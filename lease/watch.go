@@ -133,7 +133,7 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	var revoked, wished map[Key]bool
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// A session that is over trusts no lease any more. There is nothing to wait for, and no
+		// No lease is valid for a session that is over. There is nothing to wait for, and no
 		// session to notify.
 		if l.Revoked != "" && w.beats.sessions[l.Revoked] != nil {
 			put(&revoked, l.Key, true)

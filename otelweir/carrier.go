@@ -21,7 +21,7 @@ const mostPayload = 1 << 20
 const mostValue = 1024
 
 // JSON returns the trace context of a record whose payload is a JSON object. The object must have
-// the field "traceparent", and may have "tracestate". For any other record, JSON returns nil. It
+// the field "traceparent", and may have "tracestate". For any other record, JSON returns nil. JSON
 // does not parse payloads that are larger than 1 MiB, or that do not contain the word traceparent.
 func JSON(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
@@ -39,9 +39,9 @@ func JSON(r weir.Record) propagation.TextMapCarrier {
 }
 
 // Datadog returns the trace context that Datadog's tracers add to a JSON object in the field
-// "_datadog". It uses the "traceparent" in that field. If there is none, it converts the
-// x-datadog-… fields to W3C's format. For any other record, Datadog returns nil. It does not parse
-// payloads that are larger than 1 MiB, or that do not contain the word _datadog.
+// "_datadog". It uses the "traceparent" in that field. If there is none, Datadog converts the
+// x-datadog-… fields to W3C's format. For any other record, Datadog returns nil. Datadog does not
+// parse payloads that are larger than 1 MiB, or that do not contain the word _datadog.
 func Datadog(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Datadog map[string]json.RawMessage `json:"_datadog"`
@@ -95,8 +95,8 @@ func (c ofTags) Keys() (keys []string) {
 	return keys
 }
 
-// look parses data into found if data is an object that contains the word. It reports whether it
-// did.
+// look parses data into found if data contains the word and is not too large. It reports whether
+// data was parsed.
 func look(data []byte, word string, found any) bool {
 	return len(data) <= mostPayload && bytes.Contains(data, []byte(word)) && json.Unmarshal(data, found) == nil
 }

@@ -71,10 +71,10 @@ type Telemetry struct {
 	leading     atomic.Pointer[event.Leading]
 }
 
-// New returns telemetry for a consumer with the given options. It adds to consumer.OnEvent:
-// an existing function is called first. If Options.Worker is empty, New sets it to the
-// default of weir.New. It returns an error if a field of o is out of range, or if the provider
-// cannot create an instrument.
+// New returns telemetry for a consumer with the given options. New replaces consumer.OnEvent by a
+// function that calls the previous function, if there is one, and then updates the telemetry. If
+// Options.Worker is empty, New sets it to the default of weir.New. New returns an error if a field
+// of o is out of range, or if the provider cannot create an instrument.
 func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if consumer == nil {
 		return nil, errors.New("otelweir: New needs the options that the consumer is made with")

@@ -46,8 +46,8 @@ type putBench struct {
 // TLS. The first is a producer. The second is a loop of the SDK's PutRecords with 500 records each.
 // The third is the lower limit: it sends prepared requests with net/http, and computes only their
 // hashes, SHA-256 for the signature and MD5 for containers. It has as many records per request and
-// as many connections as the producer had. The server is a separate process. The three take turns in
-// one run.
+// as many connections as the producer had. The server is a separate process. One run measures the
+// three ways in turn.
 func BenchmarkProducer(b *testing.B) {
 	for _, c := range []putBench{
 		{name: "1KiB-plain", size: 1 << 10, plain: true, shards: 512, records: 100_000},

@@ -90,7 +90,8 @@ func (p *Producer) input(r *request) *kinesis.PutRecordsInput {
 		if e.Data == nil {
 			e.Data = []byte{}
 		}
-		// A container goes where its first record belongs.
+		// A container has the keys of its first record, so the service stores it in the shard of
+		// that record.
 		if first.key != "" {
 			e.PartitionKey = &first.key
 		}

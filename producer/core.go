@@ -168,7 +168,8 @@ func (c *core) fill(q *queue) {
 	}
 }
 
-// requeue returns records to their places. They are sorted by number.
+// requeue puts the records of back into their queues again, in the order of their numbers. back
+// must be sorted by number.
 func (c *core) requeue(back []*Pending) {
 	if len(back) == 0 {
 		return
@@ -292,7 +293,8 @@ func (c *core) learnShards(listed []shard.Shard, all bool) error {
 		c.lookUp.missed = 0
 		return nil
 	}
-	// A new shard that was split immediately is closed, so a listing of open shards omits it.
+	// A new shard that was split immediately is closed, so a listing of open shards omits it. The
+	// next listing therefore includes closed shards.
 	c.lookUp.shards, c.lookUp.all = true, true
 	if c.lookUp.missed++; c.lookUp.missed > mostMissed && all {
 		c.lookUp.missed = 0

@@ -142,8 +142,9 @@ func (s *service) store(snd sending) entry {
 	return entry{Shard: open[i].ID, SequenceNumber: r.sequence}
 }
 
-// check compares the results of the records with what consumers get. It does so for consumers that
-// drop packed records that do not belong in their shard, and for consumers that keep them.
+// check compares the results of the records with the records that consumers receive. It does so for
+// consumers that drop packed records that do not belong in their shard, and for consumers that keep
+// them.
 func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey, ordered bool) {
 	type place struct {
 		shard, sequence string
@@ -189,7 +190,7 @@ func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey,
 }
 
 // Under random refusals, lost answers, splits, merges and reordered answers and listings, no record
-// is lost, each result is at the reported place, and keys keep their order.
+// is lost, each record is at the place that its result reports, and keys keep their order.
 func TestCoreKeepsOrderAndLosesNothing(t *testing.T) {
 	seeds := uint64(40)
 	if longform.On() {

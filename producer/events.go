@@ -12,9 +12,9 @@ import (
 // functions do not keep up, events are dropped; [Producer.Counts] has exact numbers. A panic is
 // logged.
 type Events struct {
-	// Requested: a call of PutRecords has ended.
+	// Requested is called after each call of PutRecords.
 	Requested func(context.Context, Requested)
-	// ShardsListed: the shards of the stream were listed.
+	// ShardsListed is called after the shards of the stream were listed.
 	ShardsListed func(context.Context, ShardsListed)
 }
 

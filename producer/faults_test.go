@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A container that was packed for a shard that is split meanwhile is stored by one child. Its
-// records of the other child, and no others, are sent again before newer ones.
+// If a shard is split while a container for the shard is in flight, one child stores the container.
+// The producer sends the records of the other child again, and no others. It does so before it
+// sends newer records.
 func TestSplitUnderAContainer(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		put(t, p, "k", "first")
@@ -77,7 +78,8 @@ func TestMergeUnderContainers(t *testing.T) {
 	})
 }
 
-// Without permission to list and describe, records are sent unpacked and in order.
+// Without permission to list the shards and to describe the stream, the producer sends records
+// unpacked and in order.
 func TestNoPermissionToListShards(t *testing.T) {
 	inBubble(t, 4, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		for _, action := range []string{"ListShards", "DescribeStreamSummary"} {
@@ -129,7 +131,7 @@ func TestAutoStreams(t *testing.T) {
 	})
 }
 
-// The producer notices by the answers that a stream has begun to distribute records by itself.
+// The producer notices from the answers that a stream has begun to distribute records by itself.
 func TestAStreamBecomesAuto(t *testing.T) {
 	for _, denied := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,7 +188,7 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// A stream that is missing fails records without a wait for its shards.
+// If the stream does not exist, a record fails without a wait for the listing of shards.
 func TestNoStream(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		server.DeleteStream("s")

@@ -79,7 +79,7 @@ func (p *pace) wait(now time.Time, bytes, records int) time.Duration {
 	p.refill(now)
 	roomBytes, roomRecords := p.room(now)
 	rate := p.scale(now)
-	// A token of tolerance, for rounding.
+	// The tolerance of 1 byte and 0.001 records is for rounding errors.
 	lack := max(
 		(min(float64(bytes), roomBytes)-1-p.bytes)/(rate*shardBytes),
 		(min(float64(records), roomRecords)-0.001-p.records)/(rate*shardRecords),

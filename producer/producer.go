@@ -18,8 +18,8 @@ import (
 // Client has the service calls of a producer. A *kinesis.Client implements it. The producer
 // disables the client's retries for its calls, because it retries itself.
 //
-// The producer makes the PutRecords calls of a *kinesis.Client itself, in CBOR, if the client's
-// options leave nothing for the SDK's stack to do. This takes a fraction of the SDK's CPU time. The
+// The producer makes the PutRecords calls of a *kinesis.Client itself, in CBOR, unless the client
+// has options that need the SDK's middleware. This takes a fraction of the SDK's CPU time. The
 // producer uses the client's region, endpoint, credentials and HTTP transport. The methods of any
 // other Client are called as they are.
 type Client interface {

@@ -313,7 +313,7 @@ func TestPutWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Calls that wait when the producer is closed are not accepted.
+// Calls of Put that still wait when the producer is closed fail with ErrClosed.
 func TestCloseEndsWaitingPuts(t *testing.T) {
 	inBubble(t, 1, Options{MaxRecords: 1}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: time.Second} })
@@ -380,7 +380,7 @@ func TestCloseBeforePut(t *testing.T) {
 	})
 }
 
-// Flush waits until the records that were put before it have their outcomes, not for later ones.
+// Flush waits for the outcomes of earlier records, and not for those of later records.
 func TestFlush(t *testing.T) {
 	inBubble(t, 1, Options{Linger: time.Minute}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		began := time.Now()
@@ -409,8 +409,8 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// Callbacks are made in order for each key, a panic does not end them, and Flush and Close wait for
-// them.
+// The callbacks of a key run in order, a panic does not end the callbacks, and Flush and Close wait
+// for them.
 func TestCallbacks(t *testing.T) {
 	inBubble(t, 3, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		order := map[string][]int{}

@@ -93,8 +93,8 @@ func faults(seed uint64, until time.Time) func(*kinesistest.Call) kinesistest.Fa
 	}
 }
 
-// Whole producers write to the embedded Kinesis with its limits, while it fails and reshards. Each
-// result is right, no record is lost, and keys keep their order.
+// Whole producers write to the embedded Kinesis with its limits, while calls fail and the stream is
+// split and merged. Each result is right, no record is lost, and keys keep their order.
 func TestProducersUnderFaults(t *testing.T) {
 	seeds := uint64(6)
 	if longform.On() {
@@ -187,7 +187,7 @@ func underFaults(t *testing.T, seed uint64) {
 	})
 }
 
-// mergeNeighbours merges the shard that is ith by its hash range with the next one.
+// mergeNeighbours merges shard number i, in the order of hash ranges, with the next shard.
 func mergeNeighbours(t *testing.T, server *kinesistest.Server, p *Producer, i int) {
 	listed, err := p.list(false)
 	if err != nil {

@@ -23,10 +23,10 @@ type Record struct {
 	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
 	// Done is called with the outcome, unless it is nil. Callbacks run one after the other. The
-	// callbacks of the stored records of a key run in order. If a record fails while an older one
-	// is in flight, its callback runs before that of the older record. Callbacks must not call
-	// Flush or Close. They may call Put only if there is certainly room, because the record keeps
-	// its place in the buffer until Done has returned. A panic is logged.
+	// callbacks of the stored records of a key run in order. If a record fails while an older
+	// record of the key is in flight, the callback of the failed record runs first. Callbacks must
+	// not call Flush or Close. They may call Put only if there is certainly room, because the
+	// record keeps its place in the buffer until Done has returned. A panic is logged.
 	Done func(Result, error)
 }
 
@@ -129,7 +129,8 @@ type Pending struct {
 	whole    bool  // never packed
 	repeated bool  // may be stored already
 
-	// The outcome. It is valid once finished is set. The producer's mutex guards it.
+	// These fields are the outcome. They are valid once finished is set. The producer's mutex
+	// guards them.
 	finished bool
 	packed   bool
 	place    int32         // in its container
@@ -138,7 +139,8 @@ type Pending struct {
 	err      error
 }
 
-// failure is why an attempt failed. Records that failed together share it.
+// failure contains the reason why an attempt failed. Records that failed together share one
+// failure.
 type failure struct {
 	code  string
 	cause error
@@ -172,7 +174,7 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// Done returns a channel that is closed when the outcome is there.
+// Done returns a channel that is closed when the record has its outcome.
 func (p *Pending) Done() <-chan struct{} {
 	p.producer.mu.Lock()
 	defer p.producer.mu.Unlock()

@@ -148,7 +148,8 @@ func (c *core) standing(q *queue, now time.Time) standing {
 		}
 		return s
 	}
-	// Without containers, about as much as containers have: 50 ms of a shard's limits.
+	// Without packing, a request has enough records if they use 50 ms of the pace. A container has
+	// about the same size.
 	bytes, records := int(0.05*q.pace.scale(now)*shardBytes), max(1, int(0.05*q.pace.scale(now)*shardRecords))
 	s.enough = q.bytes >= bytes || q.n >= records
 	s.pace = q.pace.wait(now, max(q.first().size(), min(bytes, q.bytes)), min(records, q.n))

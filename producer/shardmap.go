@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shardMap maps hash keys to open shards. Their ranges cover the whole key space. It is immutable.
+// shardMap maps hash keys to open shards. The ranges of the shards cover the whole key space. A
+// shardMap is immutable.
 type shardMap struct {
 	shards []shard.Shard
 	ends   []shard.HashKey // of their ranges

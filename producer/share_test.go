@@ -47,7 +47,8 @@ func TestFirstShareHasARange(t *testing.T) {
 	}
 }
 
-// Payload units are those of the stream's records: many plain ones, and few packed ones.
+// PayloadUnits counts the units of the stream's records. Many small records need many units if they
+// are not packed, and few if they are.
 func TestPayloadUnits(t *testing.T) {
 	for plain, want := range map[bool]uint64{true: 40 + 2, false: 1 + 2} {
 		o := Options{NoAggregation: plain}

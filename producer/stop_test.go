@@ -14,7 +14,7 @@ import (
 )
 
 // After the first failed record the producer sends nothing, and the stored records of each key are
-// the first ones.
+// the first ones that were put.
 func TestStopOnFailure(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		o := Options{StopOnFailure: true, NoAggregation: plain, MaxRecords: 1000}
@@ -103,7 +103,7 @@ func TestStopOnFailureByAge(t *testing.T) {
 	})
 }
 
-// If a record fails while a request is built, nothing newer of its key gets into the request.
+// If a record fails while a request is built, no newer record of its key gets into the request.
 func TestStopWhileARequestIsBuilt(t *testing.T) {
 	now := time.Now()
 	for name, change := range map[string]func(*core){
@@ -128,7 +128,7 @@ func TestStopWhileARequestIsBuilt(t *testing.T) {
 	}
 }
 
-// Counts.Codes contains each refusal under its code. It is a copy.
+// Counts.Codes contains each refusal under its code. The map is a copy.
 func TestCodes(t *testing.T) {
 	o := Options{NoAggregation: true}
 	inBubble(t, 1, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {
@@ -164,7 +164,7 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// An error has the last code that the service answered with, and the last reason that is not Close.
+// An error has the last code that the service answered with, and the last reason other than Close.
 func TestErrorHasTheLastReason(t *testing.T) {
 	const code = "ProvisionedThroughputExceededException"
 	full := kinesistest.Fault{Err: &kinesistest.Error{Code: code, Message: "full"}}

@@ -162,8 +162,8 @@ func (tr *trial) judgeCounts(w *writer) {
 	}
 }
 
-// judgeOrder checks the order of each key: in the history of the stream, and of callbacks. The
-// stored records of a writer that stops are the first ones.
+// judgeOrder checks the order of each key: in the history of the stream, and of callbacks. If a
+// writer stops at a failure, the stored records of each key are the first ones that were put.
 func (tr *trial) judgeOrder(w *writer, got map[string][]string) {
 	tr.Helper()
 	want, stopped := map[string][]string{}, map[string]bool{}

@@ -29,7 +29,7 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 		leases:     desc("weir_leases", "Shards held by this worker.", "stream"),
 		storeUp:    desc("weir_store_up_timestamp_seconds", "The time of the last heartbeat that the store answered; 0 before the first."),
 		leader:     desc("weir_leader", "Whether this worker leads, as far as it knows: 1 or 0."),
-		epoch:      desc("weir_leader_epoch", "The leader's term when this worker last took or lost the lead."),
+		epoch:      desc("weir_leader_epoch", "The leader's epoch when this worker last became the leader or stopped being the leader."),
 		dropped:    desc("weir_events_dropped_total", "Events and log records dropped because Options.OnEvent or the logger could not keep up."),
 		build: prometheus.NewDesc("weir_build_info", "1, for its labels.", nil,
 			prometheus.Labels{"app": app["app"], "worker": worker, "version": version}),

@@ -77,11 +77,11 @@ var (
 	deadLetterReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
 )
 
-// New returns metrics for a consumer with the given options. It adds to options.OnEvent: for each
-// event, the metrics are updated first, and then the function that was set before is called. Call
-// New before [weir.New], and [Metrics.Watch] after it. Pass the options of a consumer to New only
-// once. If Options.Worker is empty, New sets it to the default of weir.New: the host name and the
-// process ID.
+// New returns metrics for a consumer with the given options. New replaces options.OnEvent by a
+// function that updates the metrics, and then calls the previous function if there is one. Call New
+// before [weir.New], and [Metrics.Watch] after it. Pass the options of a consumer to New only once.
+// If Options.Worker is empty, New sets it to the default of weir.New: the host name and the process
+// ID.
 func New(options *weir.Options, c Config) *Metrics {
 	if options.Worker == "" { // the labels are fixed now, before weir.New would set it
 		host, _ := os.Hostname()

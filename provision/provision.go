@@ -2,7 +2,8 @@
 // not change an existing stream, and reports how it differs from the wanted one.
 //
 // Package weir never calls provision, so workers need no permission to create streams. A program
-// calls it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
+// calls [CreateStream] before [github.com/weir-go/weir.New], or a deployment runs "weir stream
+// create".
 package provision
 
 import (

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Shows what becomes of records that fail. It runs processes of the command on 20,000 records:
+# Shows what happens to records that fail. It runs processes of the command on 20,000 records:
 #
 #   scripts/failures.sh [file of 20,000 or more lines of JSON with an "origin"]
 #
 # In the first part the handler fails on one record every time. The command must find this record
-# and give it up as a letter with its payload. A repaired handler then handles the letter.
+# and dead-letter it with its payload. A repaired handler then handles the dead letter.
 #
 # In the second part the handler fails on every record for a minute, as if a service that it needs
-# were down. The command must give up nothing.
+# were down. The command must not dead-letter any record.
 #
 # The script prints each count next to the expected count. It exits with 1 if one of them differs.
 set -euo pipefail

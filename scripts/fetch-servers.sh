@@ -4,7 +4,7 @@
 #	scripts/fetch-servers.sh            all of them
 #	scripts/fetch-servers.sh PART...    these parts and nothing else
 #
-# The parts, in the groups that are fetched side by side:
+# The parts, in groups that are fetched in parallel:
 #
 #	npm axe lambda-node              Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
 #	python lambda-python             Python 3.9 or newer with venv
@@ -12,8 +12,9 @@
 #	debian releases prometheus nginx apt-get; releases holds MySQL and Valkey from other Debian releases
 #	versitygw oauth2-proxy           Go, which builds them from source
 #
-# Debian packages are unpacked, not installed. The script writes a copy of the files that describe a
-# part into the part's .fetched file. It fetches the part again only when these files have changed.
+# Debian packages are unpacked, not installed. After the script has fetched a part, it copies the
+# files that describe the part into the part's .fetched file. It fetches the part again only when
+# these files have changed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -134,7 +135,7 @@ fetch_lambda_node() {
 		# headers of Node.js are on this machine already, so nothing downloads them.
 		MAKEFLAGS="-j$(nproc)" npm_config_nodedir=$prefix npm rebuild --foreground-scripts --loglevel=error aws-lambda-ric >compiling.log 2>&1 || {
 			tail -n 40 compiling.log >&2
-			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log has all that was said" >&2
+			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log contains the compiler's output" >&2
 			exit 1
 		}
 		rm -rf autotools

@@ -20,8 +20,8 @@ if [ "${1:-}" = --dry-run ]; then
 	sed -i "s/^## \[${version#v}\] - unreleased$/## [${version#v}] - $(date -u +%F)/" CHANGELOG.md
 	git diff --quiet || commit "Date the changelog of $version"
 	if ! scripts/release.sh "$version" >"$copy/log" 2>&1; then
-		# The first run is expected to fail when it has changed the requirements and finds them
-		# uncommitted. After any other failure the tree has no changes.
+		# The first run changes the requirements, and then fails because they are not committed.
+		# After any other failure the tree has no changes.
 		[ -n "$(git status --porcelain)" ] || { cat "$copy/log" >&2; exit 1; }
 		commit "Require $version"
 		scripts/release.sh "$version" >"$copy/log" 2>&1 || { cat "$copy/log" >&2; exit 1; }

@@ -6,8 +6,8 @@
 #
 # Without a seed the first seed comes from the clock. The script prints what was simulated, and for
 # each broken promise the command that reproduces it. The last line has the worker hours (only the
-# time in which workers lived), the time between two beats of a worker, and the CPU time. The script
-# exits with 1 if a promise was broken.
+# time in which workers lived), the time between two heartbeats of a worker, and the CPU time. The
+# script exits with 1 if a promise was broken.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-60s} seed=${2:-$(( $(date +%s) * 1000 ))} profiles=${3:-}

@@ -8,8 +8,8 @@ import (
 // Shard is one shard of a stream, from a listing or from the end of its parent.
 type Shard struct {
 	ID string
-	// Parents has no entry, one entry after a split, or two entries after a merge. Parents may have
-	// left the stream.
+	// Parents contains the IDs of the parents: one after a split, and two after a merge. Otherwise
+	// it is empty. The parents may have left the stream.
 	Parents []string
 	Range   HashRange
 	// Closed is set if the shard takes no more records. It is not set for a child from the end of

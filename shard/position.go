@@ -44,9 +44,9 @@ var (
 	End    = Position{kind: Finished}
 )
 
-// At returns the position before the first record that arrived at t or later, in milliseconds. If t
-// is outside the years 0 to 9999, At uses the nearest time within them, because only these years
-// have a text form.
+// At returns the position before the first record that arrived at t or later, with a precision of a
+// millisecond. If t is outside the years 0 to 9999, At uses the nearest time within them, because
+// only these years have a text form.
 func At(t time.Time) Position {
 	return Position{kind: Time, at: min(max(t.UnixMilli(), firstMilli), lastMilli)}
 }

@@ -34,8 +34,8 @@ func Handled(records int, workers ...*Worker) Condition {
 	}}
 }
 
-// AtTip returns the condition that the workers have handled all records of a stream. One of them
-// must hold each open shard. With [weir.Latest] and [weir.At], records before the start do not
+// AtTip returns the condition that the workers have handled all records of a stream. The workers
+// must hold all open shards. With [weir.Latest] and [weir.At], records before the start do not
 // count.
 func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition {
 	return Condition{"the tip of " + stream, func() (bool, string) {

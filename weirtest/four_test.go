@@ -86,7 +86,7 @@ func TestASplitKeepsTheOrder(t *testing.T) {
 
 // When a worker dies, another one charges the remaining orders.
 func TestAWorkerDies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // virtual time: nor does the failover
+	synctest.Test(t, func(t *testing.T) { // virtual time: the failover takes no real time
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("orders", 4)
 		store := memstore.New() // shared by both workers, like a database

@@ -32,7 +32,7 @@ func (s *mortal) Heartbeat(ctx context.Context, app string, r lease.Report) (lea
 	return s.Store.Heartbeat(ctx, app, r)
 }
 
-// notDropped is a filter that drops the records with one key.
+// notDropped is a filter that drops the records with the key "dropped".
 type notDropped struct{}
 
 func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool) {

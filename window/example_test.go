@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// Visits are counted for each minute of their own time. Late visits are ignored.
+// The program counts the visits of each minute, by the time in the records. Late visits are
+// ignored.
 func ExamplePullHandler() {
 	handlers, err := window.PullHandler(window.Config[int]{
 		Size:  time.Minute,

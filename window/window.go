@@ -83,8 +83,8 @@ type Results[S any] struct {
 	Term    weir.Term
 	Windows []Result[S]
 	// UpTo becomes the checkpoint when Emit has returned nil. From is the previous checkpoint.
-	// Without [Config].Time, the records of the results lie between the two. End reports that the
-	// shard has ended; then UpTo may equal From.
+	// Without [Config].Time, the records of the results lie between From and UpTo. End reports that
+	// the shard has ended; then UpTo may equal From.
 	From, UpTo weir.Position
 	End        bool
 	// Late and NoTime count records between From and UpTo. Late records arrived after their window
@@ -148,8 +148,9 @@ type Config[S any] struct {
 	// be divided differently.
 	MaxRecords, MaxBytes int
 	// MaxAge ends the open windows as [Aged] this long after the arrival of their first record.
-	// They end when a record arrives that much later, or when the shard is seen to be empty MaxAge
-	// plus Allowance later. It ranges from 1 s to 8760 h.
+	// They end when a record arrives that is later than the first record by MaxAge, or when the
+	// shard is seen to be empty MaxAge plus Allowance after the first record. MaxAge ranges from 1
+	// s to 8760 h.
 	//
 	// With Time, only MaxAge ends the windows of a shard that receives no more records. Its default
 	// is then 2 × (Size + Lateness), but at least 1 min. Without Time, the clock ends windows,

@@ -74,7 +74,8 @@ func answeringBytes(t *testing.T, first bool, said string) string {
 			}
 			_, _ = c.Write([]byte(said))
 			_ = c.(*net.TCPConn).CloseWrite()
-			// Read the rest, because a reset could discard what was sent.
+			// Read the rest of the request, because a reset of the connection could discard the
+			// sent bytes.
 			_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = c.Read(heard)
 			_ = c.Close()

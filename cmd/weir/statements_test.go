@@ -56,8 +56,14 @@ func (s *stage) beat(r lease.Report) {
 }
 
 // worker adds a worker to the application. If lives is true, the worker keeps sending heartbeats.
+// The tools consider a worker dead after its failover time. A worker that lives has a long failover
+// time, so it does not count as dead if a slow machine delays its heartbeats.
 func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
-	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: lease.Times{Heartbeat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}}
+	times := lease.Times{Heartbeat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}
+	if lives {
+		times.Failover = time.Minute
+	}
+	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: times}
 	for _, c := range change {
 		c(&r)
 	}

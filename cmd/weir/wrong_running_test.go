@@ -14,8 +14,8 @@ import (
 
 // runningInput is a problem that occurs while a command is running.
 type runningInput struct {
-	// ENDPOINT is replaced by the flags for a stream of one record, and STORE by those for a SQLite
-	// file.
+	// In args, ENDPOINT is replaced by the flags for a stream of one record, and STORE by the flags
+	// for a SQLite file.
 	name, args string
 	// happens causes the problem. It is called after the command has written the record.
 	happens func(s *kinesistest.Server, file string) error

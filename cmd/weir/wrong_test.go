@@ -19,7 +19,7 @@ type wrongPlace struct {
 	dir      string
 	kinesis  *kinesistest.Server
 	endpoint string // flag for a Kinesis server that has a stream s with one shard
-	// Flag for a SQLite file with an application a, which has a lease of that shard.
+	// store is the flag for a SQLite file with an application a, which has a lease of that shard.
 	store   string
 	records string // file with three lines of JSON that have a field k
 }

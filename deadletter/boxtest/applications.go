@@ -15,8 +15,8 @@ func ofApp(app string, n int) deadletter.Letter {
 	return l
 }
 
-// ofTwo returns dead letters of two applications about the same records. It also returns one of the
-// old form, whose ID contains no application.
+// ofTwo returns dead letters of two applications about the same records. It also returns a dead
+// letter of the old form, whose ID contains no application.
 func ofTwo() []deadletter.Letter {
 	old := letter(1)
 	old.App = "one"

@@ -213,7 +213,7 @@ func revived(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// A box can mark a dead letter that it has seen only if the dead letter has not changed since then.
+// A box that has seen a dead letter can mark it only if the dead letter has not changed since then.
 func changed(t *testing.T, open func() deadletter.Box) {
 	one, other := open(), open()
 	put(t, one, 1, 3, 5)
@@ -242,7 +242,7 @@ func changed(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// A box that repeats a mark because an answer was lost succeeds.
+// A box repeats a mark if the answer of the store was lost. The repetition must succeed.
 func repeated(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)

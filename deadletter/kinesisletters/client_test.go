@@ -29,7 +29,7 @@ func (c *counter) GetRecords(ctx context.Context, in *kinesis.GetRecordsInput, o
 	return out, err
 }
 
-// The methods of a wrapper are called to put and to read dead letters.
+// A Stream calls the methods of a wrapper around the client to put and to read dead letters.
 func TestAClientMayBeWrapped(t *testing.T) {
 	server := kinesistest.NewServer(t)
 	server.CreateStream("dead", 1)

@@ -193,7 +193,8 @@ func keyOf(l *deadletter.Letter) string {
 }
 
 // next splits entries into those of the next request and the rest, each in order. A request
-// contains only one entry for each key, because the service may refuse only the first of two.
+// contains only one entry for each key, because the service may refuse the first of two entries and
+// accept the second.
 func next(all []entry) (batch, rest []entry) {
 	keys, bytes := map[string]bool{}, 0
 	for _, e := range all {
@@ -233,8 +234,8 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 }
 
 // fits returns an error if a dead letter is too large. It reads the stream's limit only for a dead
-// dead letter that some streams do not allow. It reads the limit each time, so that an increased
-// limit takes effect.
+// letter that some streams do not allow. It reads the limit each time, so that an increased limit
+// takes effect.
 func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= everyRecord {
 		return nil

@@ -207,11 +207,11 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
-		// If the answer to an earlier attempt was lost, the current mark may already come from this
-		// box.
+		// The statement also accepts a mark of this box. If the answer to an earlier attempt was
+		// lost, the current mark may come from that attempt.
 		statement, args = b.markIf, append(args, from, b.by)
 	}
-	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
+	rows, err := b.exec(ctx, "marking dead letter "+id, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 		var state, by string
 		err := b.db.QueryRowContext(ctx, b.look, key(id)).Scan(&state, &by)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("sqlletters: marking letter %s: %w", id, err)
+			return fmt.Errorf("sqlletters: marking dead letter %s: %w", id, err)
 		}
 		if by != b.by || state != string(to) {
 			return fmt.Errorf("%w: %s", deadletter.ErrChanged, id)

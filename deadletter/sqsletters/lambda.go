@@ -10,13 +10,14 @@ import (
 )
 
 // Lambda is a [deadletter.Destination] in a queue. It is for programs that read the messages of AWS
-// Lambda's event source mappings. It sends one message in Lambda's form for dead letters that are
-// put together, without their records. The receiver must read the range from the stream before the
-// records expire. These messages are not dead letters: [Queue.Peek] and [Queue.Retry] report them
-// and leave them in the queue.
+// Lambda's event source mappings. It sends one message in Lambda's form for consecutive dead
+// letters of a shard, without their records. The receiver must read the range from the stream
+// before the records expire. These messages are not dead letters: [Queue.Peek] and [Queue.Retry]
+// report them and leave them in the queue.
 //
 // AWS Lambda itself does not allow FIFO queues, but this type does. In a FIFO queue, messages about
-// a shard are in one group. A message that is put again within five minutes occurs once.
+// a shard are in one group. A message that is put again within five minutes is in the queue only
+// once.
 //
 // The methods of Lambda may be called concurrently.
 type Lambda struct {

@@ -29,9 +29,9 @@ import (
 // therefore not a [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
 //
 // In a FIFO queue, a message group contains an application's dead letters about one key of a shard,
-// so these are in order. The deduplication ID is derived from the dead letter's ID, which contains
-// the application. A dead letter that is put again within five minutes therefore occurs once. In a
-// standard queue it occurs twice, with the same ID, and there is no order.
+// so these dead letters are in order. The deduplication ID is derived from the dead letter's ID,
+// which contains the application. A dead letter that is put again within five minutes therefore
+// occurs once. In a standard queue it occurs twice, with the same ID, and there is no order.
 //
 // A dead letter contains its record in base64, which is a third larger. A queue allows at most 1
 // MiB, or less if its MaximumMessageSize is lower. Put returns [ErrTooLarge] for a larger dead
@@ -211,7 +211,8 @@ func hashOf(parts ...string) string {
 }
 
 // next splits messages into those of the next request and the rest, each in order. A request
-// contains only one message of each group, because the service may refuse only the first of two.
+// contains only one message of each group, because the service may refuse the first of two messages
+// and accept the second.
 func next(all []message) (batch, rest []message) {
 	groups, bytes := map[string]bool{}, 0
 	for _, m := range all {
@@ -279,6 +280,6 @@ func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
 	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {
 		return err
 	}
-	return fmt.Errorf("%w: dead letter %s has %d bytes, and a message of this queue %d at most (MaximumMessageSize, up to %d): allow larger ones, or use S3",
+	return fmt.Errorf("%w: dead letter %s has %d bytes, but this queue allows messages of at most %d bytes (MaximumMessageSize, up to %d): allow larger messages, or use S3",
 		ErrTooLarge, m.id, len(m.text), a.MaxBytes, mostMessage)
 }

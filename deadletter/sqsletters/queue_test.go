@@ -84,7 +84,7 @@ func TestLettersOfAKeyKeepTheirOrderInAFIFOQueue(t *testing.T) {
 	}
 }
 
-// weir puts a dead letter again if the answer was lost. A FIFO queue treats both as the same
+// weir puts a dead letter again if the answer was lost. A FIFO queue treats both puts as the same
 // message.
 func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 	f := &fake{lost: func(string) bool { return true }}

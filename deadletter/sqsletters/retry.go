@@ -66,9 +66,9 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 
 // Retry receives dead letters and passes those for which wants returns true to handle, one after
 // the other. It deletes a dead letter that was handled. Retry ends when it receives no more dead
-// dead letters, or when ctx ends. Then it makes the other dead letters visible again: those that
-// failed, and those that wants did not select. Until then no other reader receives them, even if
-// handle takes long. If the process dies, they become visible after two minutes.
+// letters, or when ctx ends. Then it makes the other dead letters visible again: those that failed,
+// and those that wants did not select. Until then no other reader receives them, even if handle
+// takes long. If the process dies, they become visible after two minutes.
 //
 // If the deletion of a dead letter fails, the dead letter will be handled again later. In a FIFO
 // queue, a dead letter that failed or was not selected blocks the other dead letters of its group.
@@ -170,8 +170,9 @@ func (h *holder) hold(m types.Message) bool {
 	return !known
 }
 
-// keep hides the messages from other readers until over is closed. If that fails, another reader
-// may also handle a message. The failure only shows when the message is received again.
+// keep hides the messages from other readers until over is closed. If hiding a message fails,
+// another reader may also handle the message. The failure only shows when the message is received
+// again.
 func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(sayAgain)
 	defer every.Stop()

@@ -77,7 +77,7 @@ func TestThePageIsThere(t *testing.T) {
 	mountPage(mux, memstore.New(), kinesistest.NewServer(t).Client())
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/tools/weir/", nil))
-	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "No application has anything in this store.") {
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "This store has no applications.") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -18,7 +18,7 @@ var sideBySide = weir.Options{
 	Concurrency: weir.Concurrency{Keys: 64},
 }
 
-// The bank does not answer for one order; the others are charged meanwhile.
+// While the bank does not answer for one order, the other orders are charged.
 func TestOrdersAreChargedSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

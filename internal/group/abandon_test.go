@@ -21,11 +21,11 @@ func position(t *testing.T, s string) shard.Position {
 // An abandoned reader can no longer change its position, and no caller waits for it.
 func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		trust := newTrust(time.Hour)
-		trust.extend(time.Now())
-		defer trust.end(ErrLeaseLost)
+		v := newValidity(time.Hour)
+		v.extend(time.Now())
+		defer v.end(ErrLeaseLost)
 		held := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}
-		term := newTerm(held, trust, func() {})
+		term := newTerm(held, v, func() {})
 		gone, hang, returned := 0, make(chan struct{}), make(chan struct{})
 		term.gone = func() { gone++ }
 		go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// counted is a store that records the time of each heartbeat of each session.
+// beaten is a store that records the time of each heartbeat of each session.
 type beaten struct {
 	lease.Store
 	mu sync.Mutex

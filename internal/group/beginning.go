@@ -10,8 +10,8 @@ import (
 // beginning describes a stream that has leases, but that the application has not begun to read.
 // This happens if the leader that first saw the stream died before it had created all leases.
 type beginning struct {
-	// pin is the pinned start of the application: the earliest time at which a lease begins. It is
-	// zero if no lease begins at a time.
+	// pin is the pinned start of the application: the earliest time among the positions of the
+	// stream's leases. It is zero if no position is a time.
 	pin shard.Position
 }
 
@@ -49,7 +49,8 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
-// agrees reports whether missing leases may be created from a listing that starts at the time pin.
+// agrees reports whether a listing that starts at the time pin fits the existing leases. Only such
+// a listing may create the missing leases.
 func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
@@ -57,11 +58,11 @@ func (b *beginning) agrees(pin shard.Position) bool {
 // first returns the missing leases to create now. The other missing leases are created once these
 // exist. existing reports whether the stream has any leases. pin is the start time of the listing.
 //
-// The leader claims a start time before it creates other leases. Several leaders may not know of
-// each other. Each of them tries to create the lease of the stream's oldest shard at its own start
-// time, and only one succeeds. A leader that sees this lease creates all other leases at its start
-// time. All leases of a stream therefore begin at the same time, even if calls reach the store late
-// or in another order.
+// The leader claims a start time before it creates other leases. Several workers may lead at the
+// same time, without knowing of each other. Each of them tries to create the lease of the stream's
+// oldest shard at its own start time, and only one succeeds. A leader that sees this lease creates
+// all other leases at its start time. All leases of a stream therefore begin at the same time, even
+// if calls reach the store late or in another order.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -86,10 +87,10 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns the new leases that begin at a time. If no new lease begins at a time, it
-// returns all new leases. The caller creates the other leases later. If the others were created
-// first, no lease would show where the stream begins. The next leader would then treat the missing
-// shards as new ones.
+// pinnedFirst returns the new leases whose position is a time. If there is no such lease, it
+// returns all new leases. The caller creates the other leases later. If the leader created the
+// other leases first and then died, no lease would show where the stream begins. The next leader
+// would treat the missing shards as new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {

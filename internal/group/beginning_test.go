@@ -126,7 +126,8 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	if len(got) != 1 || got[0].Lease.Shard != "3" || got[0].Lease.Position != noon {
 		t.Errorf("after it: %v", got)
 	}
-	// Shards that ended before the start do not show the start, so their leases follow later.
+	// The lease of a shard that ended before the start does not contain the start, so it is created
+	// later.
 	v.Leases = append(v.Leases, got[0].Lease)
 	if got = s.actions(v, lease.Facts{}, cfg); len(got) != 1 || got[0].Lease.Shard != "2" || !got[0].Lease.Position.IsEnd() {
 		t.Errorf("when that is made: %v", got)

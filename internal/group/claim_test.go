@@ -86,8 +86,8 @@ func TestWhoseClaimItIs(t *testing.T) {
 }
 
 // Three leaders follow one another on a stream that keeps splitting. Their calls reach the store at
-// any time, in any order, partly or not at all. Before any lease is assigned, all leases begin at
-// the first leader's time.
+// any time, in any order, partly or not at all. When a leader can assign the first lease, all
+// leases begin at the time of the leader whose claim came first.
 func TestLeadersWhoseCallsAreLateBeginAtOneTime(t *testing.T) {
 	var firsts [3]int // how often each leader's claim was first
 	for seed := range uint64(600) {
@@ -150,7 +150,8 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 
 // leads runs a leader for a few looks. The last leader runs until it could assign leases.
 func (h *lateLeaders) leads(who int, last bool) {
-	// stage is the stage of the tip in use, and next is the stage of the listing in progress.
+	// stage is the stage of the listing that the leader uses. next is the stage of the listing in
+	// progress.
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),

@@ -225,7 +225,7 @@ func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 		f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 4 })
 		a.set("view")
 		f.store = a.Store
-		f.until("nobody leads", 8*time.Second, func() bool { return f.view().Leader.Session == "" })
+		f.until("no worker leads", 8*time.Second, func() bool { return f.view().Leader.Session == "" })
 		a.set("")
 		f.until("a leads", 5*time.Second, func() bool { return f.view().Leader.Session == f.session("a") })
 		f.end()
@@ -241,18 +241,18 @@ func TestWhichPartAWorkerTakes(t *testing.T) {
 		is   candidate
 		want part
 	}{
-		"another leads":                             {candidate{leader: other, trusted: true}, follows},
-		"nobody leads":                              {candidate{leader: none, trusted: true}, campaigns},
-		"the leader is dead":                        {candidate{leader: other, dead: true, trusted: true}, campaigns},
-		"it leads unexpectedly":                     {candidate{leader: own, trusted: true}, goesOn},
-		"it leads and stops":                        {candidate{leader: own, trusted: true, stopping: true}, resigns},
-		"it leads though it stepped down":           {candidate{leader: own, trusted: true, shy: true}, resigns},
-		"there is no leader and it stops":           {candidate{leader: none, trusted: true, stopping: true}, follows},
-		"there is no leader and it has no trust":    {candidate{leader: none}, follows},
-		"it leads and has no trust":                 {candidate{leader: own}, follows},
-		"it stepped down, and another may lead yet": {candidate{leader: none, trusted: true, shy: true, vacant: 2 * beat}, follows},
-		"it stepped down, and no other leads":       {candidate{leader: none, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
-		"it stepped down, and the new leader died":  {candidate{leader: other, dead: true, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
+		"another leads":                             {candidate{leader: other, leasesValid: true}, follows},
+		"no worker leads":                           {candidate{leader: none, leasesValid: true}, campaigns},
+		"the leader is dead":                        {candidate{leader: other, dead: true, leasesValid: true}, campaigns},
+		"it leads unexpectedly":                     {candidate{leader: own, leasesValid: true}, goesOn},
+		"it leads and stops":                        {candidate{leader: own, leasesValid: true, stopping: true}, resigns},
+		"it leads though it stepped down":           {candidate{leader: own, leasesValid: true, shy: true}, resigns},
+		"there is no leader and it stops":           {candidate{leader: none, leasesValid: true, stopping: true}, follows},
+		"there is no leader and no lease is valid":  {candidate{leader: none}, follows},
+		"it leads and no lease is valid":            {candidate{leader: own}, follows},
+		"it stepped down, and another may lead yet": {candidate{leader: none, leasesValid: true, shy: true, vacant: 2 * beat}, follows},
+		"it stepped down, and no other leads":       {candidate{leader: none, leasesValid: true, shy: true, vacant: 3 * beat}, campaigns},
+		"it stepped down, and the new leader died":  {candidate{leader: other, dead: true, leasesValid: true, shy: true, vacant: 3 * beat}, campaigns},
 	} {
 		c.is.session = "a"
 		if got := c.is.decide(beat); got != c.want {

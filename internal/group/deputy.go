@@ -102,7 +102,7 @@ func unlistedFor(names []string, leader lease.Streams, since map[string]time.Tim
 }
 
 func (w *worker) startDeputy(names []string) {
-	ctx, cancel := context.WithCancel(w.trust.context(nil))
+	ctx, cancel := context.WithCancel(w.validity.context(nil))
 	w.cfg.Log.Info("the leader does not list streams that this worker reads; this worker lists them", "streams", names)
 	d := &deputy{cfg: w.cfg, names: names, results: w.listed, wakeUp: w.poke, cancel: cancel, streams: newListings(names)}
 	d.streams.deputy = true
@@ -239,7 +239,7 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 // atOnce adds a Replace action to each Revoke action of [Renew], so that one call revokes a lease
 // and replaces it. With two calls, the leader could assign the lease to another worker between
 // them. The new lease records its previous owner as revoked. No session gets the lease until the
-// previous owner can no longer trust it.
+// lease is no longer valid for its previous owner.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
 	for _, a := range renewed {
 		actions = append(actions, a)

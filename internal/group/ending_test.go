@@ -90,9 +90,9 @@ func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
 	return m.Store.Leave(ctx, app, r)
 }
 
-// A first heartbeat whose answer was lost has created a session, and a leader would assign leases
-// to it. The worker ends that session. If the worker holds no lease, a silent store delays the end
-// of the worker by at most one heartbeat interval.
+// If the answer to a session's first heartbeat is lost, the store has the session, and a leader
+// would assign leases to it. The worker ends that session. If the worker holds no lease, a silent
+// store delays the end of the worker by at most one heartbeat interval.
 func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 }
 
 // A stopping worker keeps its leases until their readers have returned, even after the stop
-// timeout. Run returns the error of such a reader. No lease is trusted after that.
+// timeout. Run returns the error of such a reader. No lease is valid after that.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 				return v.Leases[0].Owner
 			}
 			began, last := "", "unread"
-			var trusted context.Context
+			var validity context.Context
 			cfg := Config{
 				Store: store, App: "app", Worker: "a", Times: lease.Times{Heartbeat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: 2 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
@@ -145,7 +145,7 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 						return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
 					},
 					OnRead: func(term *Term) error {
-						began, trusted = owner(), term.Trust()
+						began, validity = owner(), term.Validity()
 						stop()
 						<-term.Reading().Done()
 						time.Sleep(lingers)
@@ -157,8 +157,8 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 			if err := Run(ctx, cfg); !errors.Is(err, errDown) {
 				t.Errorf("Run says %v, not what the reader did", err)
 			}
-			if trusted == nil || trusted.Err() == nil {
-				t.Error("there still is trust")
+			if validity == nil || validity.Err() == nil {
+				t.Error("the leases are still valid")
 			}
 			if began == "" || last != began {
 				t.Errorf("%v after it was to return the reader ended, and its lease was %q's, before %q's", lingers, last, began)

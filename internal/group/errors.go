@@ -11,13 +11,14 @@ import (
 )
 
 var (
-	// ErrLeaseLost is the cause of a term's context when this worker can no longer trust the lease.
+	// ErrLeaseLost is the cause of a term's context when the lease is no longer valid.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
 	// ErrStopping is the cause of a term's context when its handler exceeded the stop timeout.
 	ErrStopping = errors.New("weir: the worker stops")
 	// ErrNotSaved is wrapped by a [StopError] that names shards whose progress may not be saved.
 	ErrNotSaved = errors.New("weir: progress was not saved")
-	// ErrNotReleased is wrapped by a [StopError] that names leases that may still be held.
+	// ErrNotReleased is wrapped by a [StopError] if this worker may still hold leases according to
+	// the store.
 	ErrNotReleased = errors.New("weir: leases were not released")
 )
 
@@ -70,7 +71,7 @@ func some(keys []lease.Key) string {
 }
 
 // stopError adds the application and the failover time to e and sorts its keys. It returns nil if e
-// lists no unsaved shard and no lease that may still be held.
+// names no shard and no lease, and Unheard is not set.
 func (w *worker) stopError(e StopError) error {
 	if len(e.Unsaved) == 0 && len(e.Held) == 0 && !e.Unheard {
 		return nil

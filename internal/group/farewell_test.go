@@ -104,7 +104,7 @@ func (s *gives) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 
 func (s *gives) Leave(context.Context, string, lease.Report) error { return errDown }
 
-// A lease that the last heartbeat returns counts as held if Leave fails.
+// A lease that the store assigns in the answer to the last heartbeat counts as held if Leave fails.
 func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

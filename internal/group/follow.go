@@ -11,16 +11,16 @@ import (
 // candidate is the input of a worker's decision about leadership. The worker makes a candidate when
 // it neither leads nor campaigns, and a heartbeat has returned the current leader.
 type candidate struct {
-	session  string
-	leader   lease.Leader
-	dead     bool // the leader's heartbeat has not changed for the failover time
-	trusted  bool // the worker trusts its own session
-	stopping bool
-	shy      bool          // this worker resigned recently
-	vacant   time.Duration // time since there was a live leader
+	session     string
+	leader      lease.Leader
+	dead        bool // the leader's heartbeat has not changed for the failover time
+	leasesValid bool // the leases of the worker are valid
+	stopping    bool
+	shy         bool          // this worker resigned recently
+	vacant      time.Duration // time since there was a live leader
 }
 
-// part is the role that a worker takes after that decision.
+// part is the role that candidate.decide returns.
 type part uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 // leaveToOthers is the number of heartbeats after which a worker that resigned campaigns again. The
-// other workers notice with their next heartbeat that there is no leader, so they come first.
+// other workers notice with their next heartbeat that there is no leader, so they campaign first.
 const leaveToOthers = 3
 
 // decide returns the worker's role.
@@ -39,7 +39,7 @@ func (c candidate) decide(beat time.Duration) part {
 	switch {
 	case c.leader.Session == c.session && (c.stopping || c.shy):
 		return resigns
-	case c.stopping || !c.trusted:
+	case c.stopping || !c.leasesValid:
 		return follows
 	case c.leader.Session == c.session:
 		return goesOn
@@ -92,7 +92,7 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 		return beat
 	}
 	c := candidate{
-		session: w.session, leader: l, dead: dead, trusted: w.trust.context(nil).Err() == nil,
+		session: w.session, leader: l, dead: dead, leasesValid: w.validity.context(nil).Err() == nil,
 		stopping: !w.stopping.IsZero(), shy: now.Before(w.notLeading),
 	}
 	if !w.vacant.IsZero() {
@@ -153,7 +153,7 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 // startLeadership starts to lead if won is true. Otherwise it starts a campaign. suspect is the
 // previous leader, whose heartbeats have stopped.
 func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
-	ctx, cancel := context.WithCancel(w.trust.context(nil))
+	ctx, cancel := context.WithCancel(w.validity.context(nil))
 	w.lead = &leadership{
 		cfg: w.cfg, session: w.session, term: term, won: won, wakeUp: w.poke,
 		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),

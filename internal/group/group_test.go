@@ -380,7 +380,7 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			// For the other workers this is the same as death. The worker itself must stop.
+			// The victim loses its connection. To other workers it looks dead. It must stop.
 			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())
@@ -442,7 +442,7 @@ func TestAStoreOutageStopsEverybodyAndMovesNothing(t *testing.T) {
 		last := f.log[len(f.log)-1].at
 		f.mu.Unlock()
 		if over := last.Sub(down); over > 4500*time.Millisecond || over < 3*time.Second {
-			t.Errorf("the last record was handled %v into the outage; trust lasts 4.5 s from the last heartbeat", over)
+			t.Errorf("the last record was handled %v into the outage; leases are valid for 4.5 s after the last heartbeat", over)
 		}
 		for _, m := range f.workers {
 			m.link.set(false, false)

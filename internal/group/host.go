@@ -35,7 +35,7 @@ type Host interface {
 	// SessionBegan is called when the store has answered the first heartbeat of a session.
 	SessionBegan(session string)
 	// BeatAnswered is called when the store has answered a heartbeat. sent is the time at which
-	// that heartbeat was sent. Trust in the leases is counted from sent.
+	// that heartbeat was sent. The validity of the leases is counted from sent.
 	BeatAnswered(sent time.Time)
 	// Leading is called when this worker starts to lead and when it stops. The caller is the
 	// leadership goroutine.

@@ -397,8 +397,8 @@ func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
 
 func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		trust := newTrust(5 * time.Second)
-		term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest, Load: 20}, trust, func() {})
+		v := newValidity(5 * time.Second)
+		term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest, Load: 20}, v, func() {})
 		seq := uint64(0)
 		report := func(move bool) lease.Load {
 			if move {
@@ -438,7 +438,7 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 				t.Errorf("%+v: reported %d", c, got)
 			}
 		}
-		trust.end(ErrLeaseLost)
+		v.end(ErrLeaseLost)
 	})
 }
 

@@ -43,8 +43,8 @@ func (l *Listing) pin() shard.Position {
 	return pin
 }
 
-// listings holds a leader's listings of its streams, including listings in progress. Only the
-// leadership goroutine uses it.
+// listings holds the listings of the streams that a leader or a deputy lists, including listings in
+// progress. Only the goroutine of that leader or deputy uses it.
 type listings struct {
 	named   []string
 	streams map[string]*listed
@@ -73,8 +73,9 @@ type listed struct {
 	// pin is the start time of a fresh listing. The next fresh listing uses the same time. It is
 	// zero for other listings and for a listing without a single start time.
 	pin shard.Position
-	// claimed is the start time that other leases agree with, or zero. Either the latest listing
-	// was requested for this time, or the store created this leader's claim.
+	// claimed is the start time of the stream once it is certain, and zero before. It is certain if
+	// the latest listing was requested for this time, or if the store has created this leader's
+	// claim.
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not contain
 	loggedBirth int64              // the last Born value that was logged
@@ -86,8 +87,8 @@ type listed struct {
 }
 
 // relist requests another listing, because the latest one is of a deleted stream. The first such
-// listing is usually only old. If new listings say the same, the workers read different streams of
-// one name, such as those of two accounts.
+// listing is usually just an old one. If later listings are also of a deleted stream, the workers
+// read different streams with the same name, for example in two accounts.
 func (l *listed) relist(name string, cfg Config) {
 	if l.again.After(l.began) {
 		return // it is requested
@@ -95,7 +96,7 @@ func (l *listed) relist(name string, cfg Config) {
 	l.again = l.began.Add(1)
 	l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.outdated, 5), cfg.ListInterval))
 	if l.outdated++; l.outdated == 3 {
-		cfg.Log.Error("the leases belong to a stream that was created later than the stream that this worker lists; the shards of this stream are not assigned by this worker: check that all workers use the same account and region",
+		cfg.Log.Error("the leases belong to a newer stream with the same name as the stream that this worker lists, so this worker does not assign shards of its stream; check that all workers use the same account and region",
 			"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 	}
 }
@@ -289,7 +290,8 @@ func (s *listings) take(r result, cfg Config) error {
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
 	if l.latest != nil && l.latest.Born != 0 && l.latest.Born < r.Born {
-		// A new stream may have shards with the names of those that left the deleted one.
+		// The new stream may have shards with the same names as departed parents of the deleted
+		// stream.
 		maps.DeleteFunc(s.gone, func(k lease.Key, _ bool) bool { return k.Stream == r.stream })
 	}
 	l.latest, l.began, l.fresh, l.making, l.pin, l.claimed = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}, shard.Position{}
@@ -376,8 +378,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		// If a shard without parents has no lease, and the listing is not fresh, wait for a listing
-		// that contains the start.
+		// If a shard without parents has no lease, and the listing is not fresh, wait for a fresh
+		// listing, which contains the position where that shard begins.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
@@ -472,8 +474,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		case begins && !earlier[id]:
 			at = begin
 		case fresh && listing.Begin != nil && !descends:
-			// The shard ended before the start. A tombstone keeps its children from waiting and
-			// workers from reading it.
+			// The shard ended before the start. Its lease is a tombstone: no worker reads the
+			// shard, and its children do not wait for it.
 			at = shard.End
 		}
 		followed[id] = !at.IsEnd()

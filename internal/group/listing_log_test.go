@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Failed listings are logged once while the known shards are read. For a stream without leases
-// nothing is read, so the error is repeated, at most once in each of the longest pauses.
+// If the listings of a stream with leases fail, only the first error is logged, because its known
+// shards are still read. A stream without leases is not read, so its error is logged again, at most
+// once in each of the longest pauses between attempts.
 func TestFailedListingsAreLogged(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -34,8 +35,8 @@ func TestFailedListingsAreLogged(t *testing.T) {
 				Times: lease.Times{Heartbeat: time.Second}, ListInterval: time.Minute,
 			}
 			for range tt.failures {
-				// A listing may be made as for a new stream although the stream has leases. An
-				// example is a stream that may have been created again.
+				// A listing can be marked as fresh although the stream has leases. An example is a
+				// listing of a stream that may have been created again.
 				if err := s.take(result{stream: "s", err: errors.New("denied"), fresh: true}, cfg); err != nil {
 					t.Fatal(err)
 				}

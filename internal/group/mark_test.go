@@ -51,7 +51,7 @@ func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 			}
 		}, "6"}}},
 	} {
-		term, _ := trusted(t)
+		term, _ := validTerm(t)
 		m := new(mark)
 		for i, s := range c.steps {
 			s.do(term, m)
@@ -70,19 +70,19 @@ func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 func TestWhenWhatIsNotedCountsNoMore(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(term *Term, tr *trust)
+		do   func(term *Term, v *validity)
 		lost bool
 	}{
-		{"the lease is held", func(*Term, *trust) {}, false},
-		{"it is wanted back", func(term *Term, _ *trust) { term.drain() }, false},
-		{"it is released, and the handler is still at work", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")) }, false},
-		{"the worker stops", func(term *Term, _ *trust) { term.cancel(ErrStopping) }, false},
-		{"the store says that it has another owner", func(term *Term, _ *trust) { term.settle(lease.Progress{}, false) }, true},
-		{"it has another owner after the worker was told to stop", func(term *Term, _ *trust) { term.cancel(ErrStopping); term.lose() }, true},
-		{"trust is over", func(_ *Term, tr *trust) { tr.end(ErrLeaseLost) }, true},
-		{"the reader was abandoned", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")); term.Abandon() }, true},
-		{"the reader has returned", func(term *Term, _ *trust) { term.over(nil) }, true},
-		{"the shard is finished", func(term *Term, _ *trust) {
+		{"the lease is held", func(*Term, *validity) {}, false},
+		{"it is wanted back", func(term *Term, _ *validity) { term.drain() }, false},
+		{"it is released, and the handler is still at work", func(term *Term, _ *validity) { term.GiveUp(errors.New("stalled")) }, false},
+		{"the worker stops", func(term *Term, _ *validity) { term.cancel(ErrStopping) }, false},
+		{"the store says that it has another owner", func(term *Term, _ *validity) { term.settle(lease.Progress{}, false) }, true},
+		{"it has another owner after the worker was told to stop", func(term *Term, _ *validity) { term.cancel(ErrStopping); term.lose() }, true},
+		{"the lease is no longer valid", func(_ *Term, v *validity) { v.end(ErrLeaseLost) }, true},
+		{"the reader was abandoned", func(term *Term, _ *validity) { term.GiveUp(errors.New("stalled")); term.Abandon() }, true},
+		{"the reader has returned", func(term *Term, _ *validity) { term.over(nil) }, true},
+		{"the shard is finished", func(term *Term, _ *validity) {
 			term.mu.Lock()
 			term.finished = true
 			term.mu.Unlock()
@@ -90,11 +90,11 @@ func TestWhenWhatIsNotedCountsNoMore(t *testing.T) {
 		}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTrust(time.Hour)
-			tr.extend(time.Now())
-			defer tr.end(ErrLeaseLost)
-			term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2}, tr, func() {})
-			c.do(term, tr)
+			v := newValidity(time.Hour)
+			v.extend(time.Now())
+			defer v.end(ErrLeaseLost)
+			term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2}, v, func() {})
+			c.do(term, v)
 			if err := term.Lost(); errors.Is(err, ErrLeaseLost) != c.lost || (err != nil) != c.lost {
 				t.Errorf("%s: %v", c.name, err)
 			}

@@ -58,8 +58,8 @@ func (t *Term) NoteParked(d lease.Deaths) {
 	}
 }
 
-// setNote makes d the next note. It returns its argument done, or nil if the lease is lost. The
-// caller holds the lock.
+// setNote makes d the next note and returns its argument done. It changes nothing and returns nil
+// if the term is over, or if done is nil and a call of Note waits. The caller holds the lock.
 func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	if t.lost || t.left || t.finished {
 		return nil

@@ -12,7 +12,7 @@ import (
 // A note is sent with the next heartbeat, and a waiting caller gets the result.
 func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, _ := trusted(t)
+		term, _ := validTerm(t)
 		d := lease.Deaths{At: shard.Oldest, Count: 2, Trial: 1}
 		heard := make(chan error, 1)
 		go func() { heard <- term.Note(t.Context(), d) }()

@@ -22,7 +22,7 @@ type olderLeader struct {
 }
 
 // watchOlder checks once per ListInterval whether streams wait because of an older leader. It
-// queries the store only if this worker holds no lease for at least one of its streams.
+// queries the store only if this worker reads a stream and holds no lease of that stream.
 func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	if w.names == nil || leader.Session == "" || leader.Session == w.session || leader.Streams.Known() || w.lead != nil || !w.stopping.IsZero() {
 		w.older = nil
@@ -41,7 +41,7 @@ func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	if len(names) == 0 || !o.asking.CompareAndSwap(false, true) {
 		return
 	}
-	ctx := w.trust.context(nil)
+	ctx := w.validity.context(nil)
 	w.running.Go(func() {
 		defer o.asking.Store(false)
 		o.look(ctx, names, w.cfg)

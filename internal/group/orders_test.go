@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The cases show the effect of the next orders on a lease. Its reader continues, must return or
-// starts again. They also show the next heartbeat.
+// Each case shows what the next orders do to a lease: its reader continues, must return, or starts
+// again. It also shows the next heartbeat.
 func TestWhatOrdersMakeOfALease(t *testing.T) {
 	const same, another, none = "the same term", "another term", "no term"
 	waits := func(t *Term) error { <-t.Reading().Done(); return nil }
@@ -26,10 +26,10 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 		return nil
 	}
 	stops := func(w *worker, _ *Term) { w.stop(nil) }
-	trustEnds := func(w *worker, _ *Term) {
-		w.trust.end(ErrLeaseLost)
+	validityEnds := func(w *worker, _ *Term) {
+		w.validity.end(ErrLeaseLost)
 		synctest.Wait()
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 	}
 	heir := func(l *lease.Lease) bool { l.Heir = "b"; return true }
 	givesBack := lease.Progress{Release: true}
@@ -51,8 +51,8 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 		{"it was taken away and given again", waits, nil, func(l *lease.Lease) bool { l.Epoch++; return true }, same, true, true, "5", givesBack},
 		{"its reader has failed", fails, nil, nil, same, false, false, "5", givesBack},
 		{"its shard has ended, and the store does not know", finishes, nil, nil, same, false, false, "5", lease.Progress{Position: shard.End}},
-		{"trust had run out", moves, trustEnds, nil, another, false, false, "9", lease.Progress{}},
-		{"trust had run out, and the worker stops", moves, func(w *worker, t *Term) { trustEnds(w, t); stops(w, t) }, nil, none, false, false, "", givesBack},
+		{"the leases had expired", moves, validityEnds, nil, another, false, false, "9", lease.Progress{}},
+		{"the leases had expired, and the worker stops", moves, func(w *worker, t *Term) { validityEnds(w, t); stops(w, t) }, nil, none, false, false, "", givesBack},
 		{"it is new", nil, nil, nil, another, false, false, "5", lease.Progress{}},
 		{"it is new, and wanted back", nil, nil, heir, another, true, false, "5", givesBack},
 		{"it is new, and finished", nil, nil, func(l *lease.Lease) bool { l.Position = shard.End; return true }, none, false, false, "", lease.Progress{}},
@@ -61,8 +61,8 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := quietWorker()
 			defer w.running.Wait()
-			defer w.trust.end(ErrLeaseLost)
-			w.trust.extend(time.Now())
+			defer w.validity.end(ErrLeaseLost)
+			w.validity.extend(time.Now())
 			l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: at(t, "5")}
 			if funcsOf(w.cfg).OnRead = c.read; c.read != nil {
 				w.startTerm(l)
@@ -126,7 +126,7 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		funcsOf(w.cfg).OnRead = func(t *Term) error { <-t.Reading().Done(); return nil }
 		for _, c := range []struct {
 			takes time.Duration
@@ -152,9 +152,9 @@ func TestASessionThatIsOverHasNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		funcsOf(w.cfg).OnRead = func(t *Term) error { <-t.Reading().Done(); return nil }
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 		w.startTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest})
 		var term *Term
 		for _, term = range w.terms {
@@ -172,8 +172,8 @@ func TestASessionThatIsOverHasNothing(t *testing.T) {
 		if w.session == session || !w.first {
 			t.Errorf("the session is still %s", w.session)
 		}
-		if w.trust.context(nil).Err() == nil {
-			t.Error("there still is trust")
+		if w.validity.context(nil).Err() == nil {
+			t.Error("the leases are still valid")
 		}
 		if !term.state().lost || !errors.Is(context.Cause(term.Context()), ErrLeaseLost) {
 			t.Errorf("the term is %+v, its context ends with %v", term.state(), context.Cause(term.Context()))

@@ -16,10 +16,10 @@ import (
 // parking is a term whose reader parks until it must return.
 type parking struct {
 	*Term
-	trust   *trust
-	began   atomic.Int32 // how often the reader was started or resumed
-	running atomic.Int32
-	gone    atomic.Bool
+	validity *validity
+	began    atomic.Int32 // how often the reader was started or resumed
+	running  atomic.Int32
+	gone     atomic.Bool
 }
 
 // resumed is a reader whose Resume calls the function.
@@ -28,9 +28,9 @@ type resumed func() error
 func (r resumed) Resume() error { return r() }
 
 func newParking() *parking {
-	p := &parking{trust: newTrust(5 * time.Second)}
-	p.trust.extend(time.Now())
-	p.Term = newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}, p.trust, func() {})
+	p := &parking{validity: newValidity(5 * time.Second)}
+	p.validity.extend(time.Now())
+	p.Term = newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}, p.validity, func() {})
 	p.Term.gone = func() { p.gone.Store(true) }
 	return p
 }
@@ -60,8 +60,8 @@ func TestWhatWakesAParkedReader(t *testing.T) {
 		{"it is released with a cause", func(p *parking) { p.GiveUp(context.DeadlineExceeded) }, true, context.DeadlineExceeded},
 		{"it is abandoned", func(p *parking) { p.Abandon() }, true, context.Canceled},
 		{"the lease is lost", func(p *parking) { p.lose() }, true, ErrLeaseLost},
-		{"trust ends", func(p *parking) { p.trust.end(ErrStopping) }, true, ErrStopping},
-		{"trust runs out", func(*parking) { time.Sleep(5 * time.Second) }, true, ErrLeaseLost},
+		{"the validity of the lease is ended", func(p *parking) { p.validity.end(ErrStopping) }, true, ErrStopping},
+		{"the lease expires", func(*parking) { time.Sleep(5 * time.Second) }, true, ErrLeaseLost},
 		{"nothing", func(*parking) { time.Sleep(4 * time.Second) }, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,10 +80,10 @@ func TestWhatWakesAParkedReader(t *testing.T) {
 				if n, want := p.began.Load(), int32(2); (n == want) != (c.name != "nothing") {
 					t.Errorf("it was begun %d times", n)
 				}
-				if _, known := p.trust.terms[p.Term]; known == c.returns {
-					t.Errorf("trust knows it: %t", known)
+				if _, known := p.validity.terms[p.Term]; known == c.returns {
+					t.Errorf("the end of the validity wakes it: %t", known)
 				}
-				p.trust.end(ErrLeaseLost)
+				p.validity.end(ErrLeaseLost)
 				synctest.Wait()
 				if !p.gone.Load() {
 					t.Error("it has not returned")
@@ -111,12 +111,13 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 			if p.began.Load() != 1 {
 				t.Errorf("it went on %d times", p.began.Load())
 			}
-			p.trust.end(nil)
+			p.validity.end(nil)
 		})
 	}
 }
 
-// Without a waiting goroutine, Reading reports its state at the time of the call.
+// The context that Reading returns reports the current state, whether or not a goroutine waits for
+// it. A call of its method Err allocates nothing.
 func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
@@ -179,7 +180,7 @@ func TestNoWakeIsLost(t *testing.T) {
 		for _, end := range []struct {
 			of   chan struct{}
 			next func()
-		}{{all, func() { go p.Wake(); go p.drain(); p.Wake() }}, {ended, func() { p.trust.end(nil) }}} {
+		}{{all, func() { go p.Wake(); go p.drain(); p.Wake() }}, {ended, func() { p.validity.end(nil) }}} {
 			select {
 			case <-end.of:
 				end.next()
@@ -205,7 +206,7 @@ func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
 		if s := p.state(); !s.returned || !errors.Is(s.err, errGone) {
 			t.Errorf("the term is %+v", s)
 		}
-		p.trust.end(nil)
+		p.validity.end(nil)
 	})
 }
 
@@ -225,7 +226,7 @@ func TestGivenBackWithoutWhatIsWaitedFor(t *testing.T) {
 		if err := <-saved; !errors.Is(err, ErrLeaseLost) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		p.trust.end(nil)
+		p.validity.end(nil)
 	})
 }
 
@@ -245,6 +246,6 @@ func TestAGoroutineThatEndsItselfAfterParkingEndsTheTerm(t *testing.T) {
 		if s := p.state(); !s.returned || s.err == nil || errors.Is(s.err, errParked) {
 			t.Errorf("the term is %+v", s)
 		}
-		p.trust.end(nil)
+		p.validity.end(nil)
 	})
 }

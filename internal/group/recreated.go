@@ -8,10 +8,10 @@ import (
 )
 
 // Renew returns actions for the leases of a deleted stream. Such a lease has a known Born value
-// that is earlier than the listing's. A lease with an owner is revoked first. Once no session can
-// trust it any more, it is deleted, or replaced if the new stream has a shard with the same name.
-// The new lease has a later epoch. The old lease cannot be reused, because its position is
-// meaningless and the parents and the range may differ. anew reports whether such leases exist.
+// that is earlier than the listing's. A lease with an owner is revoked first. Once the lease is no
+// longer valid for any session, it is deleted, or replaced if the new stream has a shard with the
+// same name. The new lease has a later epoch. The old lease cannot be reused, because its position
+// is meaningless and the parents and the range may differ. anew reports whether such leases exist.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
@@ -36,7 +36,7 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		case l.Owner != "":
 			actions = append(actions, lease.Action{Kind: lease.Revoke, Key: l.Key, Epoch: l.Epoch})
 		case live[l.Revoked] && !(isRipe && at == l.Epoch):
-			// A session may still trust this lease.
+			// This lease may still be valid for a session.
 		default:
 			s, ok := here[l.Shard]
 			if !ok {
@@ -51,9 +51,9 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 	return actions, true
 }
 
-// outdated reports whether a listing is of a deleted stream: another worker has already listed the
-// stream that was created after it, and its leases have a later Born value. Such a listing says
-// nothing about these leases and their shards.
+// outdated reports whether a listing is of a deleted stream. Another worker has then already listed
+// the new stream of that name, and existing contains leases of the new stream, with a later Born
+// value. The listing says nothing about these leases and their shards.
 func outdated(listing Listing, existing []lease.Lease) bool {
 	return listing.Born != 0 && slices.ContainsFunc(existing, func(l lease.Lease) bool { return l.Born > listing.Born })
 }

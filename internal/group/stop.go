@@ -36,7 +36,7 @@ func (w *worker) stopped() bool {
 	}
 	if since >= w.cfg.Stop && !w.cancelled {
 		w.cancelled = true
-		w.trust.end(ErrStopping)
+		w.validity.end(ErrStopping)
 	}
 	for _, t := range w.terms {
 		if !t.state().returned {
@@ -53,8 +53,9 @@ func (w *worker) stopped() bool {
 // the store.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
-	// If the store never answered this session, a short try is enough. Either the store has no such
-	// session, or the session keeps the leases that it gets until it counts as dead.
+	// If the store never answered this session, a short try is enough. If the store has no such
+	// session, there is nothing to end. If it has, other workers take over the session's leases
+	// when the session counts as dead.
 	if w.first {
 		within = w.cfg.Times.Heartbeat
 	}
@@ -94,10 +95,11 @@ func (w *worker) leave(ctx context.Context) error {
 
 var errSessionEnded = errors.New("the session ended before the worker stopped, and other workers have its leases")
 
-// farewell ends the session. After an outage it first sends a heartbeat. Without it, Leave could
-// succeed for a session that was ended during the outage, although the store rejects its progress.
+// farewell ends the session. After an outage it first sends a heartbeat. Without that heartbeat,
+// Leave could succeed for a session that was ended during the outage, although the store rejects
+// its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
-	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
+	if !w.first && (!w.outage.IsZero() || w.validity.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
 		orders, err := w.cfg.Store.Heartbeat(call, w.cfg.App, report)
 		cancel()

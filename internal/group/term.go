@@ -19,14 +19,14 @@ import (
 type Term struct {
 	Lease Held
 
-	stretch context.Context // the current period of trust
-	trust   *trust
+	stretch  context.Context // the current period of validity
+	validity *validity
 	*calls
 
 	mu       lock.Mutex[lock.Term]
 	reader   atomic.Uint32 // a reader state; Wake reads and writes it without a mutex
 	fixed    bool          // at no longer changes; guarded by far
-	ended    bool          // Context has ended before trust did; rare.why is its cause
+	ended    bool          // Context has ended before stretch did; rare.why is its cause
 	draining bool          // the reader must not begin new work
 	finished bool          // at is End; children may be set
 	returned bool          // the reader has returned
@@ -107,8 +107,8 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load is usually reported together with a position. It is reported alone if it has changed by
-// loadStep classes, and the last report is older than loadPause.
+// A load is usually reported together with a position. It is reported without a position if it has
+// changed by loadStep classes, and the last report is older than loadPause.
 const (
 	loadStep  = 2
 	loadPause = 30 * time.Second
@@ -119,15 +119,15 @@ type waiter struct {
 	done chan error
 }
 
-func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
+func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 	t := &Term{
-		Lease: Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
-		trust: tr, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
+		Lease:    Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
+		validity: v, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
 	}
 	if d := l.DeathsHere(); d != (lease.Deaths{}) {
 		t.rarely().deaths = d
 	}
-	t.stretch = tr.context(t)
+	t.stretch = v.context(t)
 	return t
 }
 
@@ -135,9 +135,9 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 // [ErrLeaseLost] or [ErrStopping].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
-// Trust returns a context that ends when the worker can no longer trust any of its leases. Context
-// ends no later than Trust.
-func (t *Term) Trust() context.Context { return t.stretch }
+// Validity returns a context that ends when the leases of the worker are no longer valid. Context
+// ends no later than Validity.
+func (t *Term) Validity() context.Context { return t.stretch }
 
 // Reading returns a context that ends with Context, and also when the lease is requested back. The
 // reader should then finish the records that it has begun to handle and return, without new work.
@@ -148,7 +148,7 @@ func (t *Term) Reading() context.Context { return (*reading)(t) }
 // before handling records, with the current time. Check also detects that the machine was
 // suspended, which timers do not.
 func (t *Term) Check(now time.Time) error {
-	t.trust.check(now)
+	t.validity.check(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause()
@@ -186,7 +186,7 @@ func (t *Term) SetMark(m Mark) {
 	t.mark.of = m
 }
 
-// moveToMark moves at to the handler's mark. The caller holds far.
+// moveToMark sets the field at to the handler's mark. The caller holds far.
 func (t *Term) moveToMark() {
 	if t.mark == nil || t.mark.of == nil || t.fixed {
 		return
@@ -340,9 +340,9 @@ func (t *Term) unsaved() bool {
 
 // The heartbeat loop calls the following methods.
 
-// drain requests that the reader return. If the reader already returned because trust ran out, it
-// has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing would
-// release it, and a handoff would wait for its timeout.
+// drain requests that the reader return. If the reader already returned because the lease expired,
+// it has nothing left to finish, and drain makes the next heartbeat release the lease. If drain did
+// not do this, a handoff of the lease would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
@@ -367,7 +367,7 @@ func (t *Term) cancel(cause error) {
 		}
 	}
 	if t.rare != nil && t.rare.waits != nil {
-		// If trust is ending right now, its cause may not have reached this context yet.
+		// If the validity is ending right now, its cause may not have reached this context yet.
 		t.rare.waits.end(t.cause())
 	}
 	t.mu.Unlock()
@@ -387,7 +387,7 @@ func (t *Term) over(err error) {
 	}
 	t.mu.Unlock()
 	t.cancel(nil)
-	t.trust.forget(t)
+	t.validity.forget(t)
 	t.poke()
 	t.gone()
 }
@@ -405,7 +405,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
 		p.Position, p.Children = at, t.seldom().children
 	}
-	// A reader that returned because trust ran out has not released the lease. According to the
+	// A reader that returned because the lease expired has not released the lease. According to the
 	// store, this worker may still hold it.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled

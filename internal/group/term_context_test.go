@@ -17,23 +17,23 @@ func TestTheContextOfATerm(t *testing.T) {
 	own := errors.New("own")
 	for _, c := range []struct {
 		name string
-		ends func(*Term, *trust)
+		ends func(*Term, *validity)
 		want error
 	}{
-		{"nothing", func(*Term, *trust) {}, nil},
-		{"the end of trust", func(_ *Term, tr *trust) { tr.end(ErrStopping) }, ErrStopping},
-		{"a cause of its own", func(t *Term, _ *trust) { t.cancel(own) }, own},
-		{"its own cause, then another", func(t *Term, _ *trust) { t.cancel(own); t.cancel(ErrLeaseLost) }, own},
-		{"its own cause before the end of trust", func(t *Term, tr *trust) { t.cancel(own); tr.end(ErrStopping) }, own},
-		{"its own cause after the end of trust", func(t *Term, tr *trust) { tr.end(ErrStopping); t.cancel(own) }, ErrStopping},
-		{"no cause", func(t *Term, tr *trust) { t.cancel(nil); tr.end(ErrStopping) }, context.Canceled},
+		{"nothing", func(*Term, *validity) {}, nil},
+		{"the end of the validity", func(_ *Term, v *validity) { v.end(ErrStopping) }, ErrStopping},
+		{"a cause of its own", func(t *Term, _ *validity) { t.cancel(own) }, own},
+		{"its own cause, then another", func(t *Term, _ *validity) { t.cancel(own); t.cancel(ErrLeaseLost) }, own},
+		{"its own cause before the end of the validity", func(t *Term, v *validity) { t.cancel(own); v.end(ErrStopping) }, own},
+		{"its own cause after the end of the validity", func(t *Term, v *validity) { v.end(ErrStopping); t.cancel(own) }, ErrStopping},
+		{"no cause", func(t *Term, v *validity) { t.cancel(nil); v.end(ErrStopping) }, context.Canceled},
 	} {
 		for _, waited := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTrust(time.Hour)
-				tr.extend(time.Now())
-				defer tr.end(nil)
-				term := newTerm(lease.Lease{}, tr, func() {})
+				v := newValidity(time.Hour)
+				v.extend(time.Now())
+				defer v.end(nil)
+				term := newTerm(lease.Lease{}, v, func() {})
 				ctx := term.Context()
 				var derived context.Context
 				if waited {
@@ -41,7 +41,7 @@ func TestTheContextOfATerm(t *testing.T) {
 					derived, cancel = context.WithTimeout(ctx, time.Hour)
 					defer cancel()
 				}
-				c.ends(term, tr)
+				c.ends(term, v)
 				if err := ctx.Err(); (err != nil) != (c.want != nil) {
 					t.Errorf("%s: %v", c.name, err)
 				}
@@ -72,16 +72,17 @@ func TestTheContextOfATerm(t *testing.T) {
 	}
 }
 
-// Trust may end just before the reader returns for that reason. A goroutine that waits for the
-// context still gets the cause of trust, even if it has not reached the derived context yet.
-func TestTheCauseOfTheEndOfTrustIsNotReplaced(t *testing.T) {
+// The leases may expire just before the reader returns for that reason. A goroutine that waits for
+// the term's context still gets ErrLeaseLost as the cause, even if the end of the validity has not
+// reached the derived context yet.
+func TestTheCauseOfTheEndOfValidityIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTrust(time.Hour)
-		tr.extend(time.Now())
-		term := newTerm(lease.Lease{}, tr, func() {})
-		term.rarely().waits = await(context.Background()) // the end of trust does not arrive by itself
-		tr.end(ErrLeaseLost)
+		v := newValidity(time.Hour)
+		v.extend(time.Now())
+		term := newTerm(lease.Lease{}, v, func() {})
+		term.rarely().waits = await(context.Background()) // the end of the validity does not arrive by itself
+		v.end(ErrLeaseLost)
 		term.over(nil)
 		if err := context.Cause(term.Context()); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("the cause is %v", err)

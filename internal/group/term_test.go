@@ -22,15 +22,15 @@ func at(t *testing.T, n string) shard.Position {
 	return p
 }
 
-// trusted returns a term whose lease is at record 5. It also returns a count of triggered
+// validTerm returns a term whose lease is at record 5. It also returns a count of triggered
 // heartbeats.
-func trusted(t *testing.T) (*Term, *int) {
+func validTerm(t *testing.T) (*Term, *int) {
 	t.Helper()
-	tr, pokes := newTrust(time.Hour), new(int)
-	tr.extend(time.Now())
-	t.Cleanup(func() { tr.end(nil) })
+	v, pokes := newValidity(time.Hour), new(int)
+	v.extend(time.Now())
+	t.Cleanup(func() { v.end(nil) })
 	l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: at(t, "5")}
-	return newTerm(l, tr, func() { *pokes++ }), pokes
+	return newTerm(l, v, func() { *pokes++ }), pokes
 }
 
 // A heartbeat releases a lease only if its reader has returned. It reports no position for a lost
@@ -50,8 +50,8 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 		{"it moved, and that is saved", func(t *Term) { t.at, t.saved = moved, moved }, said{}, false},
 		{"it is wanted back, and still read", func(t *Term) { t.draining = true }, said{}, false},
 		{"it was released, and is still read", func(t *Term) { t.stalled = true }, said{}, false},
-		{"trust ended, and the reader has returned", func(t *Term) { t.returned = true }, said{}, false},
-		{"trust ended, the reader has returned, and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
+		{"the lease expired, and the reader has returned", func(t *Term) { t.returned = true }, said{}, false},
+		{"the lease expired, the reader has returned, and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
 		{"the reader has returned because it was wanted back", func(t *Term) { t.returned, t.wanted = true, true }, said{Release: true}, true},
 		{"the reader has returned because it was wanted back, and it moved", func(t *Term) { t.returned, t.wanted, t.at = true, true, moved }, said{Position: moved, Release: true}, true},
 		{"the reader gave it up and has returned", func(t *Term) { t.returned, t.stalled = true, true }, said{Release: true, Stalled: true}, true},
@@ -63,7 +63,7 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 		{"it is lost, moved, and still read", func(t *Term) { t.lost, t.at, t.stalled, t.wanted = true, moved, true, true }, said{}, false},
 		{"it is lost, moved, and the reader has returned", func(t *Term) { t.lost, t.at, t.returned = true, moved, true }, said{Release: true}, true},
 	} {
-		term, _ := trusted(t)
+		term, _ := validTerm(t)
 		c.is(term)
 		c.want.Key, c.want.Epoch = term.Lease.Key, term.Lease.Epoch
 		if got, some := term.progress(); some != c.some || !reflect.DeepEqual(got, c.want) {
@@ -108,7 +108,7 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 		{"it had ended before", func(t *Term) { t.finished, t.returned, t.saved = true, true, shard.End }, said{}, false, true, false, shard.End, nil},
 		{"its end was not reported", func(t *Term) { t.finished = true }, said{}, false, false, true, at(t, "5"), ErrLeaseLost},
 	} {
-		term, _ := trusted(t)
+		term, _ := validTerm(t)
 		if c.is != nil {
 			c.is(term)
 		}
@@ -132,8 +132,9 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// A requested lease goes back when its reader returns. It does not if the reader returns too late,
-// or if the return was already reported.
+// If the store requests a lease back, the worker releases it when the reader returns. It does not
+// release the lease if the lease expired before the reader returned, or if a release is already
+// reported.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -148,7 +149,7 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 		{"the reader has returned and the lease is lost", func(t *Term) { t.returned, t.lost = true, true }, false, 0},
 		{"the reader has returned and it is given back already", func(t *Term) { t.returned, t.wanted = true, true }, true, 0},
 	} {
-		term, pokes := trusted(t)
+		term, pokes := validTerm(t)
 		c.is(term)
 		term.drain()
 		if term.wanted != c.wanted || *pokes != c.poked || !term.draining {
@@ -162,11 +163,11 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 	}{
 		{"it returns by itself", func(*Term) {}, false},
 		{"it was asked to", func(t *Term) { t.drain() }, true},
-		{"it was asked to, and trust ended first", func(t *Term) { t.drain(); t.trust.end(ErrLeaseLost) }, false},
-		{"trust ended", func(t *Term) { t.trust.end(ErrLeaseLost) }, false},
+		{"it was asked to, and the lease expired first", func(t *Term) { t.drain(); t.validity.end(ErrLeaseLost) }, false},
+		{"the lease expired", func(t *Term) { t.validity.end(ErrLeaseLost) }, false},
 		{"it was asked to, and the lease is lost", func(t *Term) { t.drain(); t.lose() }, false},
 	} {
-		term, pokes := trusted(t)
+		term, pokes := validTerm(t)
 		c.before(term)
 		*pokes = 0
 		term.over(nil)
@@ -182,7 +183,7 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 // An abandoned reader has released its lease, and its later progress does not count.
 func TestWhatALeftReaderDoes(t *testing.T) {
 	t.Parallel()
-	term, _ := trusted(t)
+	term, _ := validTerm(t)
 	term.Advance(at(t, "6"))
 	term.Abandon()
 	term.Advance(at(t, "7"))
@@ -199,7 +200,7 @@ func TestWhatALeftReaderDoes(t *testing.T) {
 
 func TestPositionsOfATermDoNotGoBack(t *testing.T) {
 	t.Parallel()
-	term, _ := trusted(t)
+	term, _ := validTerm(t)
 	for _, c := range []struct{ to, want string }{{"4", "5"}, {"9", "9"}, {"8", "9"}, {"9", "9"}, {"10", "10"}} {
 		if term.Advance(at(t, c.to)); term.At() != at(t, c.want) {
 			t.Errorf("after %s it is at %v", c.to, term.At())
@@ -215,7 +216,7 @@ func TestPositionsOfATermDoNotGoBack(t *testing.T) {
 
 func TestWhoSavesHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, pokes := trusted(t)
+		term, pokes := validTerm(t)
 		if err := term.Save(t.Context(), at(t, "5")); err != nil || *pokes != 0 {
 			t.Errorf("what is saved: %v, and the heartbeat loop was poked %d times", err, *pokes)
 		}
@@ -233,7 +234,7 @@ func TestWhoSavesHears(t *testing.T) {
 	})
 	// The answer and the end of the term arrive at the same moment. The position is durable.
 	for range 50 {
-		term, _ := trusted(t)
+		term, _ := validTerm(t)
 		term.poke = func() { // both arrive before the call waits
 			term.poke = func() {}
 			term.settle(lease.Progress{Position: at(t, "6")}, true)

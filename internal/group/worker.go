@@ -18,11 +18,11 @@ import (
 
 // worker is the state of one Run. The heartbeat loop owns all fields that are not marked as shared.
 type worker struct {
-	cfg     Config
-	poked   chan struct{}  // shared: triggers a heartbeat
-	trust   *trust         // shared
-	running sync.WaitGroup // readers and leaderships
-	calls   calls          // passed to its terms
+	cfg      Config
+	poked    chan struct{}  // shared: triggers a heartbeat
+	validity *validity      // shared
+	running  sync.WaitGroup // readers and leaderships
+	calls    calls          // passed to its terms
 
 	session string
 	first   bool             // no heartbeat of the session has been answered
@@ -74,7 +74,7 @@ type worker struct {
 }
 
 func newWorker(cfg Config) *worker {
-	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, listed: &listedStreams{}, expected: map[lease.Key]time.Time{}}
+	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), validity: newValidity(cfg.Times.Failover), terms: map[lease.Key]*Term{}, listed: &listedStreams{}, expected: map[lease.Key]time.Time{}}
 	w.calls = calls{w.poke, w.running.Done}
 	w.newSession()
 	return w
@@ -98,7 +98,7 @@ func (w *worker) poke() {
 
 func (w *worker) run(ctx context.Context) error {
 	defer w.running.Wait()
-	defer w.trust.end(ErrLeaseLost) // ends the leadership too
+	defer w.validity.end(ErrLeaseLost) // ends the leadership too
 
 	done, goOn := ctx.Done(), context.WithoutCancel(ctx)
 	timer := time.NewTimer(0)
@@ -203,8 +203,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 			w.lead.excuse() // the leadership could not reach the store during the outage
 		}
 	}
-	if !w.trust.extend(began) {
-		return 0 // the answer took longer than trust lasts; try again
+	if !w.validity.extend(began) {
+		return 0 // the answer took longer than leases stay valid; try again
 	}
 	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent, time.Since(began))
@@ -221,8 +221,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // changesTerms reports whether progress requires an action of the leader.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders. took is the duration of the heartbeat. take keeps almost nothing of the
-// orders, because they contain every held lease.
+// take acts on orders. took is the duration of the heartbeat. take copies the few values that it
+// needs. The orders contain every held lease and should not stay in memory.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
 		// Sort the leases of a store that violates the contract. Otherwise they would look lost.
@@ -307,8 +307,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// Trust ran out, but this worker still holds the lease. Unless Run stops, a new term
-			// continues where the handler stopped.
+			// The lease expired, but this worker still holds the lease. Unless Run stops, a new
+			// term continues where the handler stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
@@ -380,7 +380,7 @@ func (w *worker) startTerms(held []lease.Lease) {
 }
 
 func (w *worker) startTerm(l lease.Lease) {
-	t := newTerm(l, w.trust, w.poke)
+	t := newTerm(l, w.validity, w.poke)
 	if l.Heir != "" {
 		t.drain()
 	}
@@ -394,7 +394,7 @@ func (w *worker) startTerm(l lease.Lease) {
 
 // endSession handles the end of the session. The worker holds no lease after that.
 func (w *worker) endSession() {
-	w.trust.end(ErrLeaseLost)
+	w.validity.end(ErrLeaseLost)
 	w.endLeadership()
 	w.endDeputy()
 	if !w.stopping.IsZero() {
@@ -428,15 +428,15 @@ func (w *worker) beatFailed(err error) time.Duration {
 	}
 	w.failures++
 	w.cfg.Host.CallFailed(event.OpHeartbeat, err, w.outage)
-	return early(retryAfter(w.cfg.Times.Heartbeat, w.failures, w.trust.context(nil).Err() == nil))
+	return early(retryAfter(w.cfg.Times.Heartbeat, w.failures, w.validity.context(nil).Err() == nil))
 }
 
-// retryAfter returns the time until the next heartbeat after a number of failures. While there is
-// trust, it is at most half of the heartbeat interval. An outage of half the failover time
-// therefore does not end trust. Without trust it is at most the interval.
-func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
+// retryAfter returns the time until the next heartbeat after a number of failures. While the leases
+// are valid, that time is at most half of the heartbeat interval, so an outage of half the failover
+// time does not make them expire. Otherwise it is at most the interval.
+func retryAfter(beat time.Duration, failures int, leasesValid bool) time.Duration {
 	most := beat
-	if trusted {
+	if leasesValid {
 		most = beat / 2
 	}
 	return min(beat/8<<min(failures, 3), most)

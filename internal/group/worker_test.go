@@ -40,10 +40,10 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		asked := errors.New("the handler asked to stop")
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 		funcsOf(w.cfg).OnRead = func(*Term) error { return asked }
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
@@ -58,16 +58,16 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	})
 }
 
-// If a reader gave up its shard just as trust ran out, it is not started again.
+// If a reader gave up its shard just as its lease expired, it is not started again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 		funcsOf(w.cfg).OnRead = func(t *Term) error {
-			t.trust.end(ErrLeaseLost)
+			t.validity.end(ErrLeaseLost)
 			t.GiveUp(nil)
 			return nil
 		}
@@ -86,20 +86,20 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// After an outage in which trust ran out, the first orders may request a lease back. The lease's
+// After an outage in which leases expired, the first orders may request a lease back. The lease's
 // reader has returned and is not started again. The next heartbeat releases the lease at the
 // handler's position, without waiting for the handoff timeout.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
 		at, err := shard.After("7")
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 		funcsOf(w.cfg).OnRead = func(t *Term) error {
 			t.Advance(at)
 			<-t.Context().Done()
@@ -108,7 +108,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 		w.startTerm(l)
 		time.Sleep(6 * time.Second) // no heartbeat succeeds
 		_, sent := w.report()
-		w.trust.extend(time.Now())
+		w.validity.extend(time.Now())
 		for len(w.poked) > 0 {
 			<-w.poked
 		}
@@ -131,7 +131,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
-		defer w.trust.end(ErrLeaseLost)
+		defer w.validity.end(ErrLeaseLost)
 		w.beat(t.Context())
 		w.endLeadership()
 		synctest.Wait()
@@ -159,8 +159,8 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Host: &HostFuncs{OnRead: func(t *Term) error { <-t.Reading().Done(); return nil }},
 		})
 		defer w.running.Wait()
-		defer w.trust.end(ErrLeaseLost)
-		w.trust.extend(time.Now())
+		defer w.validity.end(ErrLeaseLost)
+		w.validity.extend(time.Now())
 		for range 2 {
 			var held []lease.Lease
 			for _, id := range []string{"3", "1", "4", "2"} {
@@ -261,12 +261,12 @@ func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 
 func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 	for _, c := range []struct {
-		failures int
-		trusted  bool
-		want     time.Duration
+		failures    int
+		leasesValid bool
+		want        time.Duration
 	}{{1, true, 250}, {2, true, 500}, {3, true, 500}, {99, true, 500}, {1, false, 250}, {2, false, 500}, {3, false, 1000}, {99, false, 1000}} {
-		if got := retryAfter(time.Second, c.failures, c.trusted); got != c.want*time.Millisecond {
-			t.Errorf("%d failures, trusted %t: %v, want %v ms", c.failures, c.trusted, got, int(c.want))
+		if got := retryAfter(time.Second, c.failures, c.leasesValid); got != c.want*time.Millisecond {
+			t.Errorf("%d failures, leases valid: %t: %v, want %v ms", c.failures, c.leasesValid, got, int(c.want))
 		}
 	}
 }

@@ -145,8 +145,8 @@ func (h *Host) do(ctx context.Context, l *Line, message outgoing, repeat bool, b
 }
 
 // Fresh is like Do, but uses a new connection. It is for a request that got no answer over an old
-// connection. If no further connection is allowed, it takes a connection that another caller has
-// just returned.
+// connection. If no further connection is allowed, the new connection replaces an idle one. If all
+// connections are in use, Fresh waits, and may get a connection that another caller returns.
 func (h *Host) Fresh(ctx context.Context, message []byte, b Bound) (*Response, error) {
 	return h.fresh(ctx, nil, message, b)
 }

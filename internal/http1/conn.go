@@ -142,7 +142,8 @@ func (c *conn) bind(now time.Time, b Bound) {
 }
 
 // bindHard sets the deadline of the call, as opposed to the earlier deadline that detects silence.
-// It keeps an existing deadline that is earlier by less than a sixteenth of the allowed time.
+// It keeps an existing deadline that is earlier by less than a sixteenth of the time that the call
+// has.
 func (c *conn) bindHard(now time.Time, b Bound) {
 	c.bound, c.most = b, b.At
 	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(b.At) {

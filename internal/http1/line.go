@@ -6,8 +6,8 @@ import (
 )
 
 // Bound is the deadline of a call, and the error that the call returns after the deadline. The zero
-// Bound has no limit. A deadline may take effect early, by up to a sixteenth of the allowed time,
-// so that the system needs no new timer for each call.
+// Bound has no limit. A call may end before its deadline, but earlier by at most a sixteenth of the
+// time that the call had. The system therefore needs no new timer for each call.
 type Bound struct {
 	At  time.Time
 	Why error

@@ -165,8 +165,8 @@ func (deaf) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (deaf) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (deaf) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// A bound ends a call at its time, or up to a sixteenth earlier. A connection may be used for
-// longer than an earlier bound allowed.
+// A bound ends a call at its time, or earlier by at most a sixteenth of the time that the call had.
+// The bound of one call does not limit later calls on the same connection.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")

@@ -17,7 +17,7 @@ const lastLook = 10 * time.Millisecond
 
 // listen sets a deadline for reading. since is the beginning of the silence. The deadline is no
 // later than the time at which the connection has been silent for too long. listen keeps an
-// existing deadline that allows at least half of that silence.
+// existing deadline that allows at least half of [Bound].Silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {
 		c.readUntil(since.Add(c.bound.Silence))

@@ -7,8 +7,8 @@ package lock
 type (
 	// Leadership guards the state of a leader.
 	Leadership struct{}
-	// Trust guards how long a worker may trust its leases.
-	Trust struct{}
+	// Validity guards how long a worker's leases are valid.
+	Validity struct{}
 	// Term guards the state of a term.
 	Term struct{}
 	// Progress guards the progress of a term.
@@ -69,7 +69,7 @@ type (
 
 // Ranks lists all ranks, the highest first.
 var Ranks = []Rank{
-	Leadership{}, Trust{}, Term{}, Progress{}, Runner{}, Delivery{}, Slots{}, Feed{}, Line{}, Waits{}, Scheduler{}, Reader{}, Subscription{}, Budget{},
+	Leadership{}, Validity{}, Term{}, Progress{}, Runner{}, Delivery{}, Slots{}, Feed{}, Line{}, Waits{}, Scheduler{}, Reader{}, Subscription{}, Budget{},
 	Consumer{}, Run{}, Shard{}, Puller{}, Judge{}, Lineage{}, Sampler{}, Failures{}, Turns{}, FanOut{}, Catalog{}, Call{}, Silence{}, Client{}, Host{}, Queue{},
 }
 
@@ -77,7 +77,7 @@ var Ranks = []Rank{
 func (Leadership) Number() int { return 30 }
 
 // Number returns the rank.
-func (Trust) Number() int { return 29 }
+func (Validity) Number() int { return 29 }
 
 // Number returns the rank.
 func (Term) Number() int { return 28 }

@@ -8,19 +8,19 @@ import (
 // Turns whose calls have the same parent context share one derived context, until a turn ends it.
 func TestALanesContext(t *testing.T) {
 	t.Parallel()
-	trust, end := context.WithCancel(t.Context())
+	validity, end := context.WithCancel(t.Context())
 	defer end()
 	other, endOther := context.WithCancel(t.Context())
 	defer endOther()
 	var l conn
 	defer l.close()
-	first, _ := l.context(trust)
-	second, cancel := l.context(trust)
+	first, _ := l.context(validity)
+	second, cancel := l.context(validity)
 	if first != second {
 		t.Error("each turn has a context of its own")
 	}
 	cancel()
-	third, _ := l.context(trust)
+	third, _ := l.context(validity)
 	if third.Err() != nil {
 		t.Error("a turn begins with a context that has ended")
 	}

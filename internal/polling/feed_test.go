@@ -397,7 +397,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 		var woken atomic.Int32
 		ctx, cancel := context.WithCancel(s.t.Context())
 		defer cancel()
-		f := NewFeed(&trusting{owner{ctx, nil, func() { woken.Add(1) }}, s.t.Context()}, s.feed(0).poll, s.sched, s.budget)
+		f := NewFeed(&outlasted{owner{ctx, nil, func() { woken.Add(1) }}, s.t.Context()}, s.feed(0).poll, s.sched, s.budget)
 		s.open = append(s.open, f)
 		nothing := func() {
 			t.Helper()
@@ -429,7 +429,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			page.Release()
 			nothing()
 		}
-		cancel() // the term has ended, but trust has not
+		cancel() // the term has ended, but the validity of the lease has not
 		before := s.srv.Requests("GetRecords")
 		time.Sleep(time.Minute)
 		if n := s.srv.Requests("GetRecords") - before; n > 1 {

@@ -125,13 +125,13 @@ func (o *owner) Expired(e source.Expiry) {
 	}
 }
 
-// trusting is an owner whose Context ends before its Calls.
-type trusting struct {
+// outlasted is an owner whose Context ends before its Calls.
+type outlasted struct {
 	owner
-	trust context.Context
+	calls context.Context
 }
 
-func (o *trusting) Calls() context.Context { return o.trust }
+func (o *outlasted) Calls() context.Context { return o.calls }
 
 // put puts n records of the given size into the first shard. Each record begins with its number.
 func (s *fed) put(from, n, size int) {

@@ -14,8 +14,8 @@ import (
 
 // creationUntold logs that weir will notice late if the stream is created again.
 func (r *Run) creationUntold(s streams.Stream, err error) {
-	r.shared.Log.Warn("no permission to read when a stream was created (kinesis:DescribeStreamSummary); if it is deleted and created "+
-		"again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
+	r.shared.Log.Warn("no permission to look up the creation time of a stream (kinesis:DescribeStreamSummary); if the stream is deleted "+
+		"and created again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
 }
 
 // spread logs whether the records of a key stay in order in the stream. It logs this only if keys

@@ -159,7 +159,7 @@ func (l *Loop) streamIsThere() {
 func (l *Loop) Context() context.Context { return l.term.Context() }
 
 // Calls returns the context for calls of the service. All shards share it.
-func (l *Loop) Calls() context.Context { return l.term.Trust() }
+func (l *Loop) Calls() context.Context { return l.term.Validity() }
 
 // Wake wakes the loop.
 func (l *Loop) Wake() { l.term.Wake() }

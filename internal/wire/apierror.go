@@ -45,8 +45,8 @@ func readAPIError(ctx context.Context, a *answer) error {
 	same := *a.response() //nolint:bodyclose // it has been read
 	same.Body = io.NopCloser(bytes.NewReader(body))
 	if same.StatusCode >= 200 && same.StatusCode < 300 {
-		// This function only reads answers whose status is not 200. Another 2xx status, such as
-		// 204, comes without a page, so treat it as a server error.
+		// This function only reads answers whose status is not 200. An answer with another 2xx
+		// status, such as 204, contains no page, so treat it as a server error.
 		same.StatusCode = http.StatusInternalServerError
 	}
 	return sdkProtocol.DeserializeResponse(ctx, getRecords, kinesis.TypeRegistry, &smithyhttp.Response{Response: &same}, nil)

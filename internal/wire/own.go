@@ -29,7 +29,8 @@ var (
 	cborValue   = []string{codec.CBORType}
 	jsonValue   = []string{codec.JSONType}
 	// safeToRepeat is a value for the header Idempotency-Key. net/http does not send a header
-	// without values, but then repeats the request on another connection if necessary.
+	// without values, but the header makes net/http repeat the request on another connection if
+	// necessary.
 	safeToRepeat = []string{}
 )
 

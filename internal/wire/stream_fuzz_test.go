@@ -38,8 +38,8 @@ func open(s *Subscription, stream io.Reader) error {
 }
 
 // naiveEvents reads a stream with the SDK's decoder for messages and this package's decoder for
-// single events. The latter has its own fuzz test. naiveEvents returns the events up to the one
-// that ends the stream. whole reports whether the messages up to that event are well-formed.
+// single events, which has its own fuzz tests. naiveEvents returns the events up to the one that
+// ends the stream. whole reports whether the messages up to that event are well-formed.
 func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {

@@ -98,8 +98,8 @@ func (n *network) subscribe(t *testing.T, c *Caller, shard string) (*Subscriptio
 	return c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: n.consumer, Shard: shard, At: fromOldest, Answer: 10 * time.Second})
 }
 
-// Each unread subscription holds one window. The connection stays usable for others, with any
-// settings of the user's transport.
+// Each subscription that is not read holds at most one HTTP/2 flow-control window of data. The
+// other subscriptions can still use the connection, with any settings of the user's transport.
 func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	const stuck, records, size = 8, 10, 200 << 10
 	withNetwork(t, stuck+1, func(t *testing.T, n *network) {
@@ -141,7 +141,8 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// If there are more subscriptions than streams on a connection, more connections are used.
+// If there are more subscriptions than a connection allows HTTP/2 streams, the client makes more
+// connections.
 func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	const many = 300 // the server accepts 250 on one connection
 	withNetwork(t, many, func(t *testing.T, n *network) {
@@ -173,8 +174,8 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	})
 }
 
-// A silently dead connection is detected before its subscriptions would notice. New subscriptions
-// use another connection.
+// Pings detect a connection that died silently, and its subscriptions end before their own limit
+// for silence. A new subscription uses another connection.
 func TestADeadConnectionIsGivenUp(t *testing.T) {
 	withNetwork(t, 3, func(t *testing.T, n *network) {
 		c := newCaller(t, n.client, Options{})

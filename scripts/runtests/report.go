@@ -185,7 +185,7 @@ func (r *report) close(took time.Duration, log, load string) bool {
 	if r.passed == 0 && len(r.names) == 0 {
 		fmt.Fprintln(r.out, "no test ran")
 	}
-	// A test and its failed subtests are one failure. The innermost names say the most.
+	// A test and its failed subtests are one failure. Name only the innermost subtests.
 	names := leaves(r.names)
 	if len(names) > 0 {
 		fmt.Fprintf(r.out, "Failed (everything that was printed is in %s):\n", log)

@@ -26,16 +26,16 @@
 // The name of a link contains the position at which the link begins. The link states which object
 // contains the records from there on, and up to which position: {"at": …, "to": …, "object": …}.
 // The next link begins at that position. A writer first writes the link, on the condition that no
-// link with its name exists. It then writes the object, on the same condition. If another writer
-// has written the link first, the writer uses the existing link. So there is only one chain, for
-// any number of writers, without a lease or an epoch. A writer that was paused and continues late
-// writes either the right data or nothing.
+// link with its name exists. It then writes the object, on the condition that no object with its
+// key exists. If another writer has written the link first, the writer uses the existing link. So
+// there is only one chain, for any number of writers, without a lease or an epoch. A writer that
+// was paused and continues late writes either the right data or nothing.
 //
 // A writer may die after it wrote the link and before it wrote the object. The next owner of the
 // shard then reads the same records again and writes the object. Only the newest link can lack its
 // object, and only until the shard has an owner again.
 //
-// The name of a link contains the number of digits of the sequence number and the digits
-// themselves, each subtracted from 9. The newest link is therefore listed first, and a single
-// request finds the end of the chain.
+// The name of a link contains the number of digits of the sequence number, in three digits, and
+// then the sequence number. Every digit is subtracted from 9. The newest link is therefore listed
+// first, and a single request finds the end of the chain.
 package s3sink

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/sink/s3sink"
 )
 
-// Every record is written into a bucket, once.
+// The sink writes every record into a bucket exactly once.
 func ExampleNew() {
 	archive := func(ctx context.Context, consumer *weir.Consumer, client *s3.Client) error {
 		sink, err := s3sink.New(client, "my-bucket", s3sink.Options{Prefix: "raw", MaxAge: 5 * time.Minute})

@@ -37,9 +37,9 @@ func trouble(bucket *fakes3.Server, seed uint64) {
 	})
 }
 
-// underFire makes several applications write the same chain at the same time. That is harder than
-// any late owner. Each application reads all records, with its own batches and object sizes. Owners
-// change, shards are split, and calls fail.
+// underFire makes several applications write the same chain at the same time. This is a harder test
+// than any late owner of one application. Each application reads all records, with its own batches
+// and object sizes. Owners change, shards are split, and calls fail.
 func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, seed uint64) *s3sink.Sink {
 	random := rand.New(rand.NewPCG(seed, 2))
 	trouble(bucket, seed)

@@ -114,7 +114,8 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// The map contains damaged links by the expected error. The second argument of each is the key.
+// Each entry of the map damages a valid link. The key of the entry is the text to replace, new is
+// the replacement, and says is a part of the expected error.
 func TestDamagedLinks(t *testing.T) {
 	s := sink(t, fakes3.New(), s3sink.Options{})
 	start := "_weir/s/shardId-0/start"

@@ -62,7 +62,7 @@ const (
 	// Envelopes writes a JSON object for each record, like "weir consume -o json". The members are
 	// shard, sequence, key, arrival and data, which is the payload as text. If the payload is not
 	// UTF-8, data_base64 replaces data. The member position is present only if the record is in an
-	// aggregate and others follow it there.
+	// aggregate, and other records of the aggregate follow it.
 	Envelopes
 )
 
@@ -162,8 +162,9 @@ func (s *Sink) pull(ctx context.Context, of *weir.Puller) error {
 }
 
 // Check returns an error if the bucket cannot be written. It also returns an error if the bucket
-// overwrites an object although the request forbids that. After it has succeeded once, it makes no
-// more calls. Handlers call it themselves. Call it to detect a mistake before a stream is read.
+// overwrites an object although the request forbids that. After Check has succeeded once, it makes
+// no more calls to S3. The sink's handler calls Check itself. Call Check to detect a mistake before
+// a stream is read.
 func (s *Sink) Check(ctx context.Context) error {
 	if s.probed.Load() {
 		return nil

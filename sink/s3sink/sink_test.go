@@ -315,8 +315,9 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 	})
 }
 
-// Records wait for their object, so their memory must not be reused. The sink handles the batches
-// of a shard one after the other, and no record fails.
+// RunPull refuses options that do not suit the sink. With ReuseBuffers, the memory of records that
+// wait for their object would be reused. The sink handles the batches of a shard one after the
+// other, so it needs no Concurrency. It repeats failed writes, so no record needs a Destination.
 func TestWrongOptionsForTheSinkAreRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		for option, opts := range map[string]weir.Options{

@@ -137,7 +137,8 @@ func TestTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Before a handoff, all records that the writer holds are written to an object, and are finished.
+// Before a handoff, all records that the writer holds are written to an object, and are marked as
+// done.
 func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
@@ -151,7 +152,7 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		}
 		other := start(t, srv, store, s.PullHandler(), named("two"))
 		time.Sleep(time.Minute)
-		// One object for each of the two shards that were handed off.
+		// There is one object for each of the two shards that were handed off.
 		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%d objects", len(objects))
 		}

@@ -100,7 +100,7 @@ func (w *writer) begin(ctx context.Context, from weir.Position) error {
 // moved returns the error of a term that did not begin to read at the end of the chain. weir then
 // queries the sink's position again and begins there.
 func moved(from, at weir.Position) error {
-	return fmt.Errorf("s3sink: reading began at %s, and the chain of objects ends at %q, because another writer has extended it: reading begins again there", from, at)
+	return fmt.Errorf("s3sink: reading began at %s, and the chain of objects ends at %q, because another writer has extended the chain; reading restarts at its end", from, at)
 }
 
 // take adds a batch to the held records, and writes the objects that are complete.

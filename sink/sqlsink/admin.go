@@ -12,8 +12,8 @@ import (
 // programs to change a schema.
 func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
-// Migrate creates the table unless it exists. The error says if a table with this name is not one
-// of positions.
+// Migrate creates the table unless it exists. It returns an error if the table exists and is not a
+// table of positions.
 //
 // It may be repeated, and any number of processes may call it at the same time. No other function
 // of the library calls it. It needs permissions to create and change tables, which workers and
@@ -39,7 +39,7 @@ func (s *Sink) ResetEpochs(ctx context.Context) (int, error) {
 // returns their number. The duration is measured by the database's clock. It must be at least a
 // day, and longer than the retention of the stream. After a restore from a backup, the sink needs
 // the rows to replay lost records and to recognize repeated ones. Call Forget occasionally if
-// streams are split and merged often. The sink never calls it itself.
+// streams are split and merged often. The sink never calls Forget itself.
 func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, error) {
 	if unchangedFor < 24*time.Hour {
 		return 0, fmt.Errorf("sqlsink: forgetting shards that ended %v ago: want at least 24h, and longer than the stream keeps records", unchangedFor)

@@ -39,9 +39,9 @@
 //
 // # Dead-lettered records
 //
-// If a function fails with [weir.FailedAt], it is called again with the records before that record,
-// in a separate transaction. With other errors the batch fails as a whole, and
-// [weir.FailurePolicy].Bisect splits it.
+// If the function returns [weir.FailedAt] for a record, the sink calls it again with the records
+// before the failed one, in a separate transaction. With other errors the batch fails as a whole,
+// and [weir.FailurePolicy].Bisect splits it.
 //
 // Wrap the destination of dead letters with [Sink.Letters]. Otherwise the position of the sink
 // stays before a dead-lettered record until a later record is done. A worker that starts in the

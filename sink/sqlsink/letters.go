@@ -11,8 +11,8 @@ import (
 )
 
 // Letters returns a destination for [weir.FailurePolicy].Destination. It stores dead letters in the
-// destination to, and then moves the position past their records. Without it, the next owner of a
-// shard handles a dead-lettered record again if no later record of the shard is done.
+// destination to, and then moves the position past their records. Without Letters, the next owner
+// of a shard handles a dead-lettered record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {

@@ -20,9 +20,10 @@ type row struct {
 	ended bool
 }
 
-// reached returns the position of the sink for weir. This is the end if the shard has ended. Even
-// then, the row keeps the position after the last record. The sink needs that position if the
-// stream is re-created: the new shards have the same names, and their records come later.
+// reached returns the position of the sink for weir. If the shard has ended, reached returns
+// shard.End, but the row still keeps the position after the last record. The sink needs the kept
+// position if the stream is re-created: the new shards have the same names, and their records come
+// later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End
@@ -115,6 +116,6 @@ func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, er
 
 // fenced returns the error of an owner whose shard has a later owner.
 func fenced(theirs, own uint64) error {
-	return fmt.Errorf("%w: its epoch is %d, this one's %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
+	return fmt.Errorf("%w: the epoch of the row is %d, and the epoch of this owner is %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
 		"call ResetEpochs once)", ErrFenced, theirs, own)
 }

@@ -18,10 +18,10 @@ var (
 	// ErrFenced is the error of a handler that is too late: an owner of the shard with a higher
 	// epoch has written the row. It wraps [weir.ErrLeaseLost].
 	ErrFenced = fmt.Errorf("sqlsink: a later owner has written the shard's row: %w", weir.ErrLeaseLost)
-	// ErrSetBack is the error of Run if the position of a shard is missing, or is before its value
-	// earlier in this term. The database was restored, or its rows were changed, while a worker was
-	// running. No record was skipped. Start the workers again: they read from the position in the
-	// database.
+	// ErrSetBack is the error of Run if the position of a shard is missing, or is before a position
+	// that the row had earlier in this term. The database was restored, or its rows were changed,
+	// while a worker was running. No record was skipped. Start the workers again: they read from
+	// the position in the database.
 	ErrSetBack = errors.New("sqlsink: the database was restored to an earlier state while a worker ran")
 	// ErrTxEnded is the error of Run if a [Func] has committed or rolled back its transaction.
 	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Func applies the records. It must write only through tx and must not end tx. b contains the
-// records of a batch that have not taken effect yet. It has no records only if b.End is set. The
+// records of a batch that have not taken effect yet. b has no records only if b.End is set. The
 // transaction determines the progress of b, so [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
 //
 // After an error or a panic, the transaction is rolled back. Func is called again after a backoff,

@@ -62,7 +62,8 @@ func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHan
 func (t *term) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
-// before it as done, but they were rolled back. So Handle applies these records separately.
+// before that record as done, but their effects were rolled back. Handle therefore applies these
+// records in a separate transaction.
 func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	err := t.try(ctx, b)
 	at, named := weir.FailedRecord(err)
@@ -133,7 +134,7 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, err
 	}
 	defer s.endTurn()
-	// The transaction ends with ctx, but its COMMIT or ROLLBACK does not.
+	// The end of ctx ends the transaction, but does not interrupt its COMMIT or ROLLBACK.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	release := context.AfterFunc(ctx, cancel)

@@ -12,8 +12,8 @@ import (
 const scanning = "list the applications"
 
 // Apps implements [lease.Admin]. It scans the whole table in pages of 1 MB, at one read unit per 4
-// KB. A running application never does that. It needs the permission dynamodb:Scan in addition to
-// [Policy].
+// KB. Apps needs the permission dynamodb:Scan in addition to [Policy]. A running application never
+// calls Apps.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -22,8 +22,8 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	defer cancel()
 	in := &dynamodb.ScanInput{
 		TableName: &s.table, ProjectionExpression: aws.String("#app"), ConsistentRead: aws.Bool(true),
-		// An application that has only history does not count: an older version may have removed
-		// its other rows.
+		// An application that has only history rows is not listed. An older version of weir, which
+		// does not know history, may have removed the other rows.
 		FilterExpression:          aws.String("NOT begins_with(#row, :history)"),
 		ExpressionAttributeNames:  map[string]string{"#app": attrApp, "#row": attrRow},
 		ExpressionAttributeValues: item{":history": text(historyPrefix)},

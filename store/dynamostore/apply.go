@@ -272,10 +272,10 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	return s.afterRefusal(ctx, app, a, mark)
 }
 
-// afterRefusal reads a lease after a condition was false. The row's mark shows whether an earlier
-// attempt of this call wrote it and only the answer was lost. The row may also be the result of an
-// earlier call that failed before its announcement. afterRefusal therefore returns all sessions in
-// the row, to be notified.
+// afterRefusal reads the lease of an action after DynamoDB refused the conditional write. The row's
+// mark shows whether an earlier attempt of this call wrote it and only the answer was lost. The row
+// may also be the result of an earlier call that failed before its announcement. afterRefusal
+// therefore returns all sessions in the row, to be notified.
 func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
 	it, err := s.get(ctx, a.String(), app, target(a))
 	if err != nil || it == nil {

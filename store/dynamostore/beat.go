@@ -25,8 +25,8 @@ import (
 // value of attrTold were therefore read after attrTold had this value.
 //
 // If a later heartbeat gets the same value, the cached leases contain every change that was
-// announced by then. Changes that are announced later may be missing. Their calls had not returned
-// when the heartbeat began, and the next heartbeat reads them.
+// announced by then. Changes that are announced later may be missing. The calls that make these
+// changes had not returned when the heartbeat began, and the next heartbeat reads the changes.
 //
 // If the report itself releases leases, attrTold increases as well, before the answer. If nothing
 // else has increased attrTold, the cached leases without the released ones are current. They are
@@ -43,8 +43,8 @@ func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 	}
 	defer cancel()
 	if r.First {
-		// The format of the stored state must be known before anything is written. The leader can
-		// change before the answer, so it is read again.
+		// This read checks the format of the stored state before anything is written. The leader is
+		// read again below, because the leader can change before this heartbeat is answered.
 		if _, err := s.readOthers(ctx, app, r); err != nil {
 			return lease.Orders{}, err
 		}
@@ -74,8 +74,8 @@ func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 	wg.Wait()
 	key := orderKey{app, r.Session}
 	if err = cmp.Or(err, readErr); err != nil {
-		// A part of the report may have taken effect, and the next report need not contain it
-		// again.
+		// A part of the report may have taken effect, and the next report may lack that part. The
+		// cached orders may then be wrong.
 		s.forget(key)
 		return lease.Orders{}, err
 	}
@@ -167,7 +167,7 @@ func checkReport(r lease.Report) (lease.Report, error) {
 func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
 // touch makes the only write of an idle heartbeat. It increases the heartbeat count and stores the
-// report. If the report releases leases, the same write announces that; see settle.
+// report. If the report releases leases, the same write announces the release; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
 	var troubles []byte
 	if len(r.Troubles) > 0 {

@@ -40,8 +40,8 @@ var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 // own gives the store private connections and disables retries.
 func (s *Store) own(o *dynamodb.Options) { o.HTTPClient, o.Retryer = s.pool.client, aws.NopRetryer{} }
 
-// call sends a request, and retries it while that can help. A request without an answer may have
-// taken effect, so every request must be repeatable.
+// call sends a request. It retries errors that a retry may fix, until ctx ends. A request without
+// an answer may have taken effect, so every request must be repeatable.
 func call[In, Out any](
 	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
 ) (*Out, error) {
@@ -140,7 +140,7 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 
 // query reads the rows of an application whose sort key begins with prefix. If session is not "",
 // it only returns rows with that session as owner or revoked session. DynamoDB charges for all rows
-// with the prefix, even if they are not returned. A page contains 1 MB.
+// with the prefix, even if they are not returned. One answer of DynamoDB contains at most 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true),

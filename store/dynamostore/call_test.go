@@ -359,7 +359,7 @@ func must(b []byte, err error) []byte {
 // caller's goroutine, the caller gets the panic.
 func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
-		// This answers the heartbeat itself; its reads are in another goroutine.
+		// The heartbeat's write gets this answer. Its reads run in another goroutine and panic.
 		if operation == "UpdateItem" {
 			return 400, `{"__type":"ConditionalCheckFailedException"}`
 		}

@@ -73,8 +73,8 @@ func (c *change) copy(attr, from string) *change {
 // previous value.
 func (c *change) next(attr, before string) *change {
 	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
-	// Expressions read the old row. The order matters only for an emulator that applies them one
-	// after the other.
+	// DynamoDB evaluates both expressions on the old row. Their order matters only for an emulator
+	// that applies one expression after the other.
 	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
 	return c
 }

@@ -12,7 +12,7 @@ import (
 // Terraform and CloudFormation. table is its name. The settings are the zero [Settings].
 func Definitions(table string) string { return Settings{}.Definitions(table) }
 
-// Definitions is like the function, for a table with these settings.
+// Definitions is like the function [Definitions], for a table with these settings.
 func (s Settings) Definitions(table string) string {
 	return "With the AWS command line:\n\n" + s.awsCLI(table) +
 		"\nWith Terraform:\n\n" + s.terraform(table) +

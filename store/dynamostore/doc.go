@@ -13,8 +13,8 @@
 //	group/leader           the leader, the paused streams, and a count of the changes to leases
 //
 // Only [Store.Migrate] creates the table. Without the table every call fails with an error that
-// wraps [lease.ErrSetup] and shows the commands. [Policy] contains the permissions that a worker
-// needs.
+// wraps [lease.ErrSetup] and shows the commands that create the table. [Policy] contains the
+// permissions that a worker needs.
 //
 // # Cost
 //
@@ -40,7 +40,8 @@
 // announcement before the announced rows. A reader may therefore read too often, but never misses a
 // change.
 //
-// Two mechanisms handle a process that dies between a change and its announcement. The leader
-// notifies sessions whose fingerprint differs from their leases. A view reads the leases at least
-// once a minute.
+// Two mechanisms handle a process that dies between a change and its announcement. Each heartbeat
+// contains a fingerprint of the leases that the worker believes to hold, and the leader notifies a
+// session whose fingerprint differs from its leases. A view never uses leases that were read more
+// than a minute ago.
 package dynamostore

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// The leases are items of one table.
+// The leases are stored as items of one table.
 func ExampleNew() {
 	open := func(cfg aws.Config) *dynamostore.Store {
 		return dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
@@ -17,12 +17,12 @@ func ExampleNew() {
 	_ = open
 }
 
-// The definition of the table for the AWS CLI.
+// This prints the definition of the table for the AWS CLI, Terraform and CloudFormation.
 func ExampleDefinitions() {
 	fmt.Println(dynamostore.Definitions("weir"))
 }
 
-// The permissions of workers.
+// This prints the IAM policy of a worker.
 func ExamplePolicy() {
 	fmt.Println(dynamostore.Policy("arn:aws:dynamodb:eu-west-1:111122223333:table/weir"))
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// resign removes the leader if session still leads at that term. It never fails a heartbeat. If the
-// row cannot be written, the answer shows that the session still leads. The heartbeat must not
-// fail, because it has already counted: the session would be alive, but its worker would not trust
-// its leases.
+// resign removes the leader if session still leads at the given term. It returns no error. If the
+// leader's row cannot be written, the answer to the heartbeat shows that the session still leads.
+// The heartbeat itself must not fail, because it has already been counted: other workers would see
+// a live session, but its worker would consider its leases invalid.
 func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	if end, ok := ctx.Deadline(); ok { // leave time for the answer to the heartbeat
 		var cancel context.CancelFunc

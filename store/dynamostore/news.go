@@ -59,7 +59,8 @@ func rows(keys []lease.Key) []string {
 // A note lists the changed leases of a session. A row contains only the last note, and the value of
 // attrTold before it. If a session has cached its orders under that value, it only reads the leases
 // in the note. If it missed another note, it reads all of its leases. While an announcement of this
-// Store may have been lost, its notes list no leases, so that sessions also read the lost changes.
+// Store may have been lost, the Store's notes list no leases. The sessions then read all of their
+// leases, including the lost changes.
 func (s *Store) tell(ctx context.Context, app string, n news) error {
 	s.mu.Lock()
 	failed, any := s.doubt[app]
@@ -78,9 +79,9 @@ func (s *Store) tell(ctx context.Context, app string, n news) error {
 	})
 }
 
-// stale reports whether a session's row has had news for longer than keepNews. The session's
-// heartbeat then removes them. If that removes a newer note, the session finds a changed attrTold
-// without leases, and reads all of its leases.
+// stale reports whether a session's row has had news for longer than keepNews. The session's next
+// heartbeat then removes the news from the row. If it removes a newer note as well, the session
+// sees that attrTold has changed without a note, and reads all of its leases.
 func (s *Store) stale(k orderKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +104,7 @@ func (s *Store) saw(k orderKey, row workerRow) {
 }
 
 // catchUp reads the leases of the last note and returns the session's updated orders. It returns
-// false if the cached orders lack more than that note.
+// false if the cached orders lack other changes as well.
 func (s *Store) catchUp(ctx context.Context, app string, k orderKey, row workerRow) (held []lease.Lease, ok bool, err error) {
 	if len(row.news) == 0 || row.told != row.newsAfter+1 {
 		return nil, false, nil

@@ -50,7 +50,7 @@ func TestWhatARowSaysOfLeasesThatChanged(t *testing.T) {
 	}
 }
 
-// Cached orders are updated by reading the leases of a note, if there was only that note.
+// A session whose cached orders lack exactly one note reads only the leases in that note.
 func TestASessionCatchesUp(t *testing.T) {
 	here := map[string]lease.Lease{}
 	add := func(id, owner string, epoch uint64) lease.Lease {

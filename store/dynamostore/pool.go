@@ -12,17 +12,17 @@ import (
 type pool struct {
 	client dynamodb.HTTPClient
 	// closeIdle closes unused connections. After a request without an answer, other connections may
-	// be dead as well. A failed gateway, or a gateway that dropped them, sends nothing. Each dead
-	// connection would cost another attempt. With many of them, trust in the leases could end
-	// before all were found.
+	// be dead as well. A failed gateway, or a gateway that dropped its connections, sends nothing.
+	// Each dead connection would cost another attempt. With many dead connections, the leases could
+	// become invalid before the attempts have found all of them.
 	closeIdle func()
 	// longest is the maximum duration of an attempt.
 	longest time.Duration
 }
 
-// ownPool returns a pool with the settings of a client, which it does not modify. If that is
-// impossible, the pool uses the client itself, and closes its idle connections if the client
-// supports that.
+// ownPool returns a pool with new connections and the settings of the client from. It does not
+// modify from. If it cannot copy the settings, the pool uses from itself, and closes the idle
+// connections of from if from supports that.
 func ownPool(from dynamodb.HTTPClient) pool {
 	p := pool{client: from, closeIdle: func() {}, longest: longestAttempt}
 	switch c := from.(type) {

@@ -116,7 +116,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				lead := func() time.Duration {
 					t.Helper()
 					began := time.Now()
-					// A heartbeat has half of the failover time, here 10 s.
+					// A heartbeat may take half of the failover time, which is 10 s here.
 					if ok, err := s.Lead(within(t, 5*time.Second), "app", "a", 0); !ok || err != nil {
 						t.Errorf("%t, %v", ok, err)
 					}
@@ -135,9 +135,9 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				if took := lead(); took > 20*time.Millisecond {
 					t.Errorf("the next call took %v", took)
 				}
-				// net/http closes a connection if its request is closed before net/http knows that
-				// all of it was written. The SDK closes the request as soon as the answer arrives.
-				// In that case the second call needs another connection.
+				// net/http closes a connection if the body of its request is closed before net/http
+				// knows that the whole body was written. The SDK closes the body as soon as the
+				// answer arrives, so the second call may need another connection.
 				if dials := n.dials - together; dials < 1 || dials > 2 {
 					t.Errorf("%d new connections for two calls", dials)
 				}

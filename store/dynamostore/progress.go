@@ -13,8 +13,8 @@ import (
 )
 
 // maxTries limits how often a write is prepared again because the row changed after it was read.
-// Each such change is another successful write to the same lease, which is rare. So many changes in
-// a row indicate a bug.
+// Each such change is another successful write to the same lease, which is rare. So many changes
+// one after the other indicate a bug.
 const maxTries = 20
 
 // progress is the result of executing a report.
@@ -142,7 +142,7 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 }
 
 // giveBack releases, finishes or acknowledges a lease. It reads the lease, decides, and writes on
-// the condition that the lease has not changed. If the lease has changed, it starts again. It
+// the condition that the lease has not changed. If the lease has changed, giveBack starts again. It
 // reports whether session was entitled to this change, and which session must be notified as the
 // new owner. If an earlier attempt took effect and its answer was lost, the row shows the result,
 // and the owner is notified again.
@@ -240,7 +240,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	defer cancel()
 	defer s.forget(orderKey{app, r.Session})
 
-	// Until the row is deleted, it shows views that an operation is in progress.
+	// Until the row is deleted, its mark tells views that a change of leases is in progress.
 	row := workerRowKey(r.Session)
 	_, lives, err := s.update(ctx, "session "+r.Session+" leaves",
 		newChange(app, row).set(attrLeaving, yes()).set(attrUnsettled, yes()).exists(attrRow).absent(attrEnded), types.ReturnValueNone)
@@ -276,8 +276,8 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 }
 
 // freeAll removes session as owner and as revoked session from every lease. It repeats this until
-// it finds no such lease. A leader that has not yet noticed that session is leaving may still
-// assign leases to it.
+// it finds no such lease, because a leader that has not yet noticed that session is leaving may
+// still assign leases to it.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {

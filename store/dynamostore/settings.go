@@ -107,7 +107,7 @@ type made struct {
 }
 
 // differences returns one sentence for each difference between a table and the settings. It does
-// not compare defaults.
+// not compare a setting that has its default.
 func (s Settings) differences(m made) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -252,8 +252,8 @@ var needed = map[string]string{
 	askingRecovery: "dynamodb:DescribeContinuousBackups", startRecovery: "dynamodb:UpdateContinuousBackups", askingTags: "dynamodb:ListTagsOfResource",
 }
 
-// explainSettings returns an error about a call that needs a missing permission, or nil for other
-// calls.
+// explainSettings returns an error that names the missing permission of a call. It returns nil for
+// calls that are not in needed.
 func (s *Store) explainSettings(what string, err error) error {
 	if action := needed[what]; action != "" {
 		return fmt.Errorf("dynamostore: %w: %s: on table %s that is not allowed; it needs %s (%w)", lease.ErrSetup, what, s.name(), action, err)

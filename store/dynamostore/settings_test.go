@@ -104,7 +104,8 @@ func TestATableWithoutSettingsIsBilledPerRequest(t *testing.T) {
 	})
 }
 
-// An existing table is not changed, and its differences are returned.
+// Migrate does not change an existing table, and Differences returns how it differs from the
+// settings.
 func TestATableThatExistsIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tables{created: map[string]any{}, looks: 10}

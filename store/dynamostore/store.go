@@ -32,7 +32,7 @@ type Options struct {
 // Each call retries throttled, failed and unanswered requests until its context ends, or for 30
 // seconds if the context has no deadline. The client's own retries are not used. If the client's
 // HTTP client is one of the SDK's or of net/http, the Store uses separate connections with the same
-// settings. It replaces them if a request is not answered in time.
+// settings. The Store replaces these connections if a request is not answered in time.
 //
 // An error wraps [lease.ErrSetup] if the table is missing or has other keys, or if a permission is
 // missing.

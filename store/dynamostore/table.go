@@ -179,8 +179,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("dynamostore: %w: %s on table %s is not allowed; a worker needs this policy:\n\n%s\n\n(%w)",
 			lease.ErrSetup, what, s.table, Policy(s.policyResource()), err)
 	case "ValidationException":
-		// Most likely the table has other keys. Its description proves that, if reading it is
-		// allowed.
+		// Most likely the table has other keys. The table's description shows this, if the caller
+		// may read it.
 		if what == describing || what == creating {
 			return plain
 		}

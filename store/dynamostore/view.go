@@ -19,14 +19,16 @@ const readInFull = time.Minute
 
 // View implements [lease.Store].
 //
-// It reads the rows of the group, then the leases, and then the rows of the group again. The
-// revision summarizes the first read. It contains the count of announced changes, and the count of
-// freed leases of each session. Both increase after the leases changed. Leases that were read after
-// the counts therefore contain every counted change, and possibly later ones.
+// It reads the rows of the group, which are the workers and the leader, then the leases, and then
+// the rows of the group again. The revision summarizes the first read. It contains the count of
+// announced changes, and the count of freed leases of each session. Both increase after the leases
+// changed. Leases that were read after the counts therefore contain every counted change, and
+// possibly later ones.
 //
-// A session announces in advance that it will release leases. While a session is unsettled, every
-// view counts as changed. Workers and leader come from the second read. No lease can therefore name
-// a live session that is missing in the view.
+// A session announces in advance that it will release leases, and is unsettled until it has
+// announced that it released them. While a session is unsettled, every view counts as changed.
+// Workers and leader come from the second read. No lease can therefore name a live session that is
+// missing in the view.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {

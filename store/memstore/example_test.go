@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The workers of one process share the store. It keeps nothing when the process ends.
+// The workers of one process share the store. Its contents are lost when the process ends.
 func ExampleNew() {
 	srv, err := kinesistest.Start(kinesistest.Config{})
 	if err != nil {

@@ -129,8 +129,8 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// Apply implements [lease.Store]. All actions take effect in one step. If one of them is invalid,
-// none takes effect.
+// Apply implements [lease.Store]. All actions take effect in one step. If an action is invalid,
+// Apply executes no action.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ func answered(v any) any {
 	return true // a type that Redis does not have
 }
 
-// FuzzAnswers reads whole answers of scripts, which may contain rows of other programs. The result
-// is valid and sorted, or an error that names its origin.
+// FuzzAnswers reads whole answers of scripts, which may contain rows that other programs wrote. The
+// result is valid and sorted, or an error that names its origin.
 func FuzzAnswers(f *testing.F) {
 	const session = `{"b":"1","e":"0","d":"1","t":"1s/5s/30s","x":"{\"weight\":2}"}`
 	row := func(id string) []any {

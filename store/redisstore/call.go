@@ -96,8 +96,8 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 		answer, err = both(func(c redis.Scripter) *redis.Cmd { return script.Eval(ctx, c, keys, args...) })
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil {
-		// The client notices the new master of a slot only with commands that it routes itself.
-		// Without this call, that would take a minute.
+		// The client notices the new master of a slot only when it routes a command itself. Without
+		// this call, it would notice only after a minute.
 		cluster.ReloadState(ctx)
 	}
 	return answer, err
@@ -133,8 +133,9 @@ func (s *Store) check(ctx context.Context, app string) error {
 	return nil
 }
 
-// Warnings returns one sentence for each server setting that could lose progress or cause a second
-// owner of a lease. It is for commands and logs. It covers only settings that can be read.
+// Warnings returns one sentence for each server setting that could cause lost progress or a second
+// owner of a lease. Print the sentences in commands and logs. Warnings covers only settings that
+// the client may read.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	node, err := s.node(ctx, s.key("warnings", parts[0]))
 	if err != nil {

@@ -23,8 +23,8 @@ type Options struct {
 	// Replicas is the number of replicas that must have a write before a call succeeds. The default
 	// is 0, which does not wait. See the section about failovers in the package comment.
 	Replicas int
-	// ReplicaTimeout is the time limit of that wait. Default 1 s. After that the call fails,
-	// although its writes were made.
+	// ReplicaTimeout is the time limit of the wait for replicas. The default is 1 s. After that
+	// time the call fails, although its writes were made.
 	ReplicaTimeout time.Duration
 }
 

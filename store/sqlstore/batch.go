@@ -10,8 +10,8 @@ import (
 // rowsAtOnce is the maximum number of rows that one statement reads or writes.
 const rowsAtOnce = 200
 
-// preload reads the leases with these keys in a few statements, including absent ones. It does
-// nothing if statements take no round trip.
+// preload reads the leases with these keys in a few statements, and records which of them do not
+// exist. It does nothing if the database is local, where a statement takes no round trip.
 func (t *tx) preload(keys []lease.Key) error {
 	if !t.dialect.server {
 		return nil

@@ -65,9 +65,10 @@ type dialect struct {
 	// quickBeat executes an ordinary heartbeat outside a transaction. It is nil if that is not
 	// faster.
 	quickBeat func(t *tx, q quickBeat) error
-	// begin starts a transaction. If write is set, the rows that it reads do not change until it
-	// ends. On a server its locks guarantee that. If write is not set, the transaction sees the
-	// database as of one moment. Servers do not use transactions without write.
+	// begin starts a transaction. If write is set, the rows that the transaction reads do not
+	// change until it ends. On a server, the transaction's locks guarantee that. If write is not
+	// set, the transaction sees the database as of one moment. On a server, calls that do not write
+	// use no transaction.
 	begin func(ctx context.Context, c *sql.Conn, write bool) error
 	// busy reports whether an error means that the transaction collided with another one and should
 	// be retried.

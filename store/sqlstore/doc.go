@@ -17,10 +17,11 @@
 //
 // # Transactions
 //
-// Every call is one transaction, except ordinary heartbeats on MySQL. It takes effect as a whole or
-// not at all, even if the process is killed during the call. If the answer of a call was lost, the
-// call may have taken effect, as the contract allows. A call waits while other processes write. It
-// fails if its context ends, or after 30 seconds if the context has no deadline.
+// Every call is one transaction, except ordinary heartbeats on MySQL. The transaction takes effect
+// as a whole or not at all, even if the process is killed during the call. If the answer of a call
+// was lost, the call may have taken effect, as the contract allows. A call waits while other
+// processes write. It fails if its context ends, or after 30 seconds if the context has no
+// deadline.
 //
 // # Postgres and MySQL
 //
@@ -37,11 +38,11 @@
 // lacks confirmed transactions, the state goes back in time, and the store cannot detect this. Use
 // synchronous replication.
 //
-// An ordinary heartbeat is one statement on Postgres. On MySQL it is two statements, or three with
-// checkpoints, and each is a separate transaction. Every other call is a transaction at READ
-// COMMITTED that locks the rows it reads, beginning with the row of the application. Such
-// transactions of one application run one after the other, so a stricter isolation level would not
-// help.
+// An ordinary heartbeat neither starts a session nor returns a lease. It is one statement on
+// Postgres. On MySQL it is two statements, or three with checkpoints, and each is a separate
+// transaction. Every other call is a transaction at READ COMMITTED that locks the rows it reads,
+// beginning with the row of the application. Such transactions of one application run one after the
+// other, so a stricter isolation level would not help.
 //
 // Ordinary heartbeats run in parallel to these transactions. Their writes are conditional, row by
 // row: the session must not have ended, and owner, epoch and position must match. Deadlocks are
@@ -58,9 +59,10 @@
 // ensures that a confirmed checkpoint survives a power failure. Use a separate *sql.DB for the
 // store if the rest of the program needs other settings.
 //
-// If the file is deleted, moved or replaced while workers use it, the next call detects that. The
-// workers stop trusting their leases at once. Their calls fail with an error that explains this,
-// until the same file is back. The store does not create a new file in its place.
+// If the file is deleted, moved or replaced while workers use it, the next call of each worker
+// detects that. The worker then considers its leases invalid at once. Calls fail with an error that
+// explains the cause, until the same file is back. The store does not create a new file in its
+// place.
 //
 // The file must be on a local disk, because file locks and shared memory are unreliable on network
 // file systems. A database in memory (":memory:") is separate for each connection: use memstore for

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// The leases are tables of the application's own database.
+// The leases are stored in tables of the application's own database.
 func ExampleNew() {
 	open := func(ctx context.Context, db *sql.DB) (*sqlstore.Store, error) {
 		store, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.Postgres})

@@ -16,7 +16,7 @@ var errOtherFile = errors.New("it was deleted, moved or replaced while it was in
 
 // file identifies the SQLite file of a store. A process keeps using an open file even if its path
 // now leads to another file or to none. Other processes and later connections would use another
-// file, and two workers could trust the same lease.
+// file, and two workers could hold the same lease.
 type file struct {
 	mu    sync.Mutex
 	known bool

@@ -59,13 +59,15 @@ var mysql = &dialect{
   KEY {prefix}leases_owner (app, owner)
 ) ENGINE = InnoDB`,
 	}, {
-		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
+		// The column contains a worker's heartbeat interval, failover time and handoff timeout, as
+		// in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
 	}, {
-		// Deaths of owners at one position, in the form of lease.Deaths.
+		// The column contains the deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT ''`,
 	}, {
-		// Past states of shards as reported by their owners; see lease.HistoryChunk.
+		// The table contains past states of shards, as reported by their owners; see
+		// lease.HistoryChunk.
 		`CREATE TABLE IF NOT EXISTS {history} (
   app VARBINARY(255) NOT NULL,
   since BIGINT NOT NULL,          -- a minute
@@ -74,8 +76,8 @@ var mysql = &dialect{
   PRIMARY KEY (app, since, session)
 ) ENGINE = InnoDB`,
 	}, {
-		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
-		// them.
+		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
+		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
@@ -100,8 +102,8 @@ var mysql = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.MySQLCode(err) {
 		case "1205", "1213", "1020", "1062":
-			// This is a lock, a deadlock, a changed row, or another transaction that created the
-			// same row.
+			// The codes mean a lock timeout, a deadlock, a changed row, and a row that another
+			// transaction created first.
 			return true
 		}
 		return false

@@ -13,7 +13,7 @@ import (
 
 const (
 	// lookWithin is the time limit of a check of the pool's connections. The check takes one round
-	// trip if they work.
+	// trip if the connections work.
 	lookWithin = 500 * time.Millisecond
 	// mostLooked is the maximum number of connections that are checked.
 	mostLooked = 64
@@ -44,8 +44,8 @@ func (s *Store) lend(ctx context.Context, do func(*sql.Conn) error) error {
 // lookAtConns pings all unused connections at the same time, and closes those that do not answer. A
 // failed server, or a gateway that has dropped its connections, sends nothing, so each dead
 // connection would cost one whole call. The program may use the pool for other purposes, so there
-// may be many dead connections. Without the pings, trust in the leases would end before calls had
-// found all of them.
+// may be many dead connections. Without the pings, the leases would become invalid before calls had
+// found all dead connections.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {

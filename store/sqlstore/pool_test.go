@@ -111,7 +111,8 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 				if got := n.open.Load(); got > 2 {
 					t.Errorf("%d connections, of which one was made since", got)
 				}
-				// Working connections stay if the timeout had another cause.
+				// Working connections stay open if the timeout had another cause than dead
+				// connections.
 				all()
 				made := n.made.Load()
 				if _, err := call(func(*sql.Conn) error { time.Sleep(5 * time.Second); return context.DeadlineExceeded }); err == nil {

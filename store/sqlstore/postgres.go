@@ -15,8 +15,8 @@ var postgres = &dialect{
 	dollars: true,
 	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
-		// Text is compared by its bytes. Pages of rows that change with each heartbeat have free
-		// space, so that updates need not change an index.
+		// Text is compared by its bytes. Tables whose rows change with each heartbeat have free
+		// space in their pages (fillfactor), so that updates need not change an index.
 		`CREATE TABLE {applications} (
   app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
@@ -60,13 +60,15 @@ var postgres = &dialect{
 ) WITH (fillfactor = 50)`,
 		`CREATE INDEX {prefix}leases_owner ON {leases} (app, owner)`,
 	}, {
-		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
+		// The column contains a worker's heartbeat interval, failover time and handoff timeout, as
+		// in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// Deaths of owners at one position, in the form of lease.Deaths.
+		// The column contains the deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// Past states of shards as reported by their owners; see lease.HistoryChunk.
+		// The table contains past states of shards, as reported by their owners; see
+		// lease.HistoryChunk.
 		`CREATE TABLE IF NOT EXISTS {history} (
   app TEXT COLLATE "C" NOT NULL,
   since BIGINT NOT NULL,            -- a minute
@@ -75,8 +77,8 @@ var postgres = &dialect{
   PRIMARY KEY (app, since, session)
 )`,
 	}, {
-		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
-		// them.
+		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
+		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
@@ -99,8 +101,8 @@ var postgres = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.SQLState(err) {
 		case "40001", "40P01", "55P03", "23505":
-			// This is a serialization failure, a deadlock, a lock, or another transaction that
-			// created the same row.
+			// The codes mean a serialization failure, a deadlock, an unavailable lock, and a row
+			// that another transaction created first.
 			return true
 		}
 		return false

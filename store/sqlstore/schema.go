@@ -56,9 +56,9 @@ func (s *Store) SchemaSince(version int) (string, error) {
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
 // generation is the number of compatible versions. Programs that use one of the versions 1 to 99
-// work with the tables of any later version in that range. The reason is that an older worker may
-// restart during an upgrade. A step within a generation only adds columns or tables. Their defaults
-// must be right for rows that older programs write.
+// work with the tables of any later version in that range. This is necessary because an older
+// worker may restart during an upgrade. A step within a generation only adds columns or tables. The
+// defaults of new columns must be right for rows that older programs write.
 const generation = 100
 
 // suits reports whether tables of one version are sufficient for a program of another version.
@@ -72,9 +72,9 @@ func suits(tables, known int64) bool { return tables >= known && tables/generati
 // of the library calls it. It needs permissions to create and change tables, which workers and
 // operators do not need: call it when a program is deployed, as a separate user.
 //
-// The error wraps [lease.ErrSetup] if tables with these names belong to another program. It also
-// does so if they were created by a much newer version of weir, whose tables cannot be shared.
-// Newer tables that suit this version stay unchanged.
+// The error wraps [lease.ErrSetup] if tables with these names belong to another program. The error
+// also wraps [lease.ErrSetup] if a much newer version of weir created the tables, and this version
+// cannot use them. Migrate does not change newer tables that this version can use.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.insist(ctx, s.makeVersions); err != nil {
 		return err

@@ -56,13 +56,15 @@ var sqlite = &dialect{
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
 	}, {
-		// A worker's heartbeat interval, failover time and handoff timeout, as in 1s/5s/30s.
+		// The column contains a worker's heartbeat interval, failover time and handoff timeout, as
+		// in 1s/5s/30s.
 		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// Deaths of owners at one position, in the form of lease.Deaths.
+		// The column contains the deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {prefix}leases ADD COLUMN deaths TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// Past states of shards as reported by their owners; see lease.HistoryChunk.
+		// The table contains past states of shards, as reported by their owners; see
+		// lease.HistoryChunk.
 		`CREATE TABLE {prefix}history (
   app TEXT NOT NULL,
   since INTEGER NOT NULL,    -- a minute
@@ -71,8 +73,8 @@ var sqlite = &dialect{
   PRIMARY KEY (app, since, session)
 ) WITHOUT ROWID`,
 	}, {
-		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
-		// them.
+		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
+		// if the worker did not report them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
 	}},
 	// Without this, SQLite would prefer the primary key and read all leases of the application.

@@ -64,7 +64,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		if err != nil || n > 0 {
 			return err == nil, err
 		}
-		// Some databases do not count a row that does not change.
+		// Some databases do not count a row as affected if the update does not change it.
 		w, there, err := t.session(a.Session)
 		return err == nil && there && !w.Ended, err
 	case lease.Pause:

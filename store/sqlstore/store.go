@@ -37,8 +37,8 @@ type Store struct {
 	dialect *dialect
 	prefix  string
 	names   *strings.Replacer
-	// turn is held by the writer of this process, if the database allows only one. Otherwise it is
-	// nil.
+	// turn is a lock that a writer of this process holds during its transaction. It is nil if the
+	// database allows several writers at a time.
 	turn   chan struct{}
 	file   *file       // nil except for SQLite
 	worked atomic.Bool // at least one transaction has succeeded
@@ -138,7 +138,8 @@ func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (leas
 		}
 		return err
 	})
-	// The session's leases are in a file that other processes do not see.
+	// The session's leases are in a file that other processes no longer use, so the session is
+	// over.
 	if errors.Is(err, errOtherFile) && !r.First {
 		err = fmt.Errorf("%w: %w", lease.ErrSessionOver, err)
 	}

@@ -42,8 +42,8 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A schema may have the name of a reserved word, which servers only accept in quotes. Upper case on
-// Postgres works as before.
+// A schema may have the name of a reserved word, which servers only accept in quotes. On Postgres,
+// upper case in the name of a schema becomes lower case, as in a statement without quotes.
 func TestTheSchemaIsQuoted(t *testing.T) {
 	db := sql.OpenDB(nil)
 	defer func() { _ = db.Close() }()

@@ -19,8 +19,8 @@ import (
 // patience is the time limit of calls whose context has no deadline.
 const patience = 30 * time.Second
 
-// errCollided is returned if two statements of a transaction saw different states. That is possible
-// on a server.
+// errCollided is returned if two statements of a transaction saw different states. This can happen
+// only on a server.
 var errCollided = errors.New("sqlstore: another transaction changed the rows first")
 
 // checkAgain is the interval at which a Store reads the version of the tables again. If a program

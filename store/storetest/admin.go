@@ -40,9 +40,9 @@ func (e *env) removed() {
 
 // adminCases test [lease.Admin], and arguments that every store rejects.
 var adminCases = []testCase{
-	{"applications are listed when there is anything of them", func(e *env) {
+	{"an application is listed if data of it is stored", func(e *env) {
 		e.view()
-		equal(e, "one that was only looked at", e.listed(), false)
+		equal(e, "an application that was only viewed", e.listed(), false)
 		for name, do := range map[string]func(*env){
 			"-lease":   func(e *env) { e.must(create("1")) },
 			"-session": func(e *env) { e.start("a") },

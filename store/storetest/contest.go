@@ -91,7 +91,8 @@ func place(epoch, n uint64, worker int) uint64 {
 	return epoch*1_000_000_000 + n%10_000_000*100 + uint64(worker)
 }
 
-// work sends heartbeats with progress, on leases that it holds and on leases that it does not hold.
+// work sends the heartbeats of a worker. They contain progress on leases that the worker holds, and
+// on leases that it does not hold.
 func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	session := strconv.Itoa(worker)
 	held := map[lease.Key]lease.Lease{}
@@ -135,7 +136,7 @@ func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func()
 	return nil
 }
 
-// direct applies actions to the leases in its views.
+// direct reads views like a leader, and applies random actions to the leases in them.
 func (c *contestLog) direct(s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	var known lease.View
 	for goOn() {
@@ -319,8 +320,8 @@ func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	}
 }
 
-// judgePositions checks that checkpoints come from the owners, that none was lost, and that no
-// position moved back.
+// judgePositions checks that checkpoints come from the owners, that no checkpoint was lost, and
+// that no position moved back.
 func (e *evidence) judgePositions() {
 	final := map[lease.Key]lease.Lease{}
 	for _, l := range e.view().Leases {

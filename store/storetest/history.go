@@ -56,7 +56,7 @@ var historyCases = []testCase{
 				e.Fatal(err)
 			}
 		}
-		// The callers have repeated these calls, and work has continued.
+		// The callers repeat the lost calls, and work continues before the lost calls arrive.
 		e.beat("a", at("1", 2, seq(9)), lease.Progress{Key: k("2"), Epoch: 2, Position: seq(5), Release: true}, at("3", 2, seq(50)), at("4", 2, shard.End))
 		e.must(assign("1", 2, "b"), assign("5", 3, "b"), move("3", 2, seq(1)))
 		e.must(assign("3", 3, "b"))
@@ -142,7 +142,7 @@ func (h *history) step(run func(historyCall) bool) bool {
 	return ok
 }
 
-// once makes the call once, through a random client, and compares the answers.
+// once makes the call once, through a random client, and compares the answer with that of memstore.
 func (h *history) once(c historyCall) bool {
 	h.Helper()
 	store := h.store
@@ -260,8 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the heartbeat counts, because each store has its own counts. Beat 0 stands for
-// the current count.
+// withBeats fills in the heartbeat counts, because each store has its own counts. A count of 0
+// stands for the current count.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil
@@ -412,8 +412,9 @@ func (h *history) actions() []lease.Action {
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
-			// If a Forget followed by an EndSession is repeated, both can take effect. A Drain can
-			// come before or after an end.
+			// Use at most one of these actions for each session, because their results depend on
+			// the order. If a Forget followed by an EndSession is repeated, both can take effect. A
+			// Drain can come before or after an end.
 			if ends[session] {
 				continue
 			}

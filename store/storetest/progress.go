@@ -68,7 +68,8 @@ var progressCases = []testCase{
 		}
 	}},
 	{"checkpoints never go back", func(e *env) {
-		// These are in the order of positions. Each position is tried after each other position.
+		// The positions are in increasing order. The case reports each position after each other
+		// position.
 		var inOrder []shard.Position
 		for _, s := range []string{"1969-12-31T23:59:59.999Z", "2026-01-02T03:04:05.006Z", "2026-01-02T03:04:05.007Z", "oldest", "latest",
 			"0+0", "0", "9+1", "9+2", "9+10", "9", "10+0", "10", "99999999999999999999", "100000000000000000000+4294967294",

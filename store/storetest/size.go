@@ -19,7 +19,7 @@ var sizeCases = []testCase{
 	}},
 }
 
-// crowd is many workers with many leases. The leases are distributed over the workers in turns.
+// crowd is many workers with many leases. The leases are assigned to the workers in turn.
 type crowd struct {
 	keys    []lease.Key
 	creates []lease.Action

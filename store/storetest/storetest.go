@@ -9,7 +9,8 @@
 // be a worker of the previous version, as in a rolling deployment.
 //
 // The suite grows with the contract. If the [lease.Abilities] of a store lack the ability of a new
-// field, the store may ignore the field. Its calls must still work as before if the field is set.
+// field, the store may ignore the field. The store's calls must still work as before if the field
+// is set.
 //
 // [Wrapper] tests wrappers of a store. [Faulty] makes the calls of a store fail, get lost or happen
 // twice, for tests of code that uses a store.
@@ -38,7 +39,7 @@ type Harness struct {
 	// uses its own application name.
 	Open func(t testing.TB) lease.Store
 	// Again opens another client of the data of s, as another process would. s is a result of Open.
-	// If Again is nil, the suite uses s itself. That is for stores inside one process.
+	// If Again is nil, the suite uses s itself. Leave Again nil for a store inside one process.
 	Again func(t testing.TB, s lease.Store) lease.Store
 	// Steps is the length of the random histories. The default is 1,000. A slow store may use
 	// fewer.
@@ -283,7 +284,7 @@ func (e *env) held(o lease.Orders, keys ...lease.Key) {
 	}
 }
 
-// end marks a session as ended, for any heartbeat count.
+// end marks a session as ended, whatever its heartbeat count is.
 func (e *env) end(session string) {
 	e.Helper()
 	w, ok := e.worker(session)

@@ -248,7 +248,8 @@ func TestTheSuiteFindsDefects(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			// A race is only sometimes lost, so there are several attempts.
+			// The defect is visible only if the mutant loses a race, so the test tries several
+			// times.
 			var out []byte
 			for range 5 {
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnMutant$/"+strings.ReplaceAll(m.caught, "/", "$/^")+"$")

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// versionCases run with another client, e.other, of the previous version.
+// versionCases run with e.other as a client of the previous version.
 var versionCases = []testCase{
 	{"each of two versions continues from the other's writes", func(e *env) {
 		now, before := e, e.through(e.other)

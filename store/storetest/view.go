@@ -94,8 +94,8 @@ var viewCases = []testCase{
 		}
 	}},
 	{"an idle application's views may be saved", func(e *env) {
-		// This is not part of the contract. It finds a store that never returns Same or returns it
-		// wrongly, which matters because a leader polls.
+		// The contract allows a store to return the leases again although only a checkpoint has
+		// changed. If the store does not set Same, the view must contain all leases.
 		e.start("a")
 		e.owned("a", "1")
 		v := e.view()

@@ -150,7 +150,7 @@ var resignCases = []testCase{
 	}}),
 	needs(lease.ResignByHeartbeat, testCase{"only the leader resigns, and of its present term", func(e *env) {
 		e.start("a", "b")
-		equal(e, "where nobody leads", e.report(lease.Report{Session: "a", Name: "a", Resigns: 1}).Leader, lease.Leader{})
+		equal(e, "where no worker leads", e.report(lease.Report{Session: "a", Name: "a", Resigns: 1}).Leader, lease.Leader{})
 		e.lead("a", 0)
 		e.unchanged(func() {
 			e.report(lease.Report{Session: "b", Name: "b", Resigns: 1})

@@ -209,7 +209,7 @@ func (s *Sampler) report(ctx context.Context, now time.Time, bound time.Duration
 	if failed := err != nil; failed != s.failed {
 		s.failed = failed
 		if failed {
-			s.Log.Warn("could not save the progress history of the shards; only the dashboard needs it", "err", err)
+			s.Log.Warn("could not save the progress history of the shards; no worker needs it, but the dashboard, doctor, the exporter and group lag show less", "err", err)
 		} else {
 			s.Log.Info("the progress history of the shards is saved again")
 		}

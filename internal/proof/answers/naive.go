@@ -13,7 +13,7 @@ import (
 )
 
 // This file contains a simple reader of CBOR. It decodes the whole answer to a tree, and then
-// converts the tree to a page.
+// converts the tree to a [codec.Page].
 
 type pair struct{ key, value any }
 type cborList []any

@@ -101,8 +101,8 @@ func commentProblems(f *ast.File) (all []string) {
 	return all
 }
 
-// valueProblems returns what the comments of constants or variables lack. Those of a group may have
-// one comment for all, or comments at the ends of lines.
+// valueProblems returns what the comments of constants or variables lack. The constants or
+// variables of a group may share one comment, or have comments at the ends of their lines.
 func valueProblems(d *ast.GenDecl, spec *ast.ValueSpec, check func(string, *ast.CommentGroup)) (all []string) {
 	for _, name := range spec.Names {
 		switch {

@@ -15,9 +15,9 @@ import (
 // withoutExample contains the entry points of public packages that need no example, with the
 // reason. A name ending in "." stands for all entry points of a package.
 var withoutExample = map[string]string{
-	"deadletter/boxtest.":   "its functions test a destination; they need a *testing.T, which an example has not",
+	"deadletter/boxtest.":   "its functions test a destination; they need a *testing.T, which examples do not have",
 	"kinesistest.NewServer": "Start is the same without a *testing.T, and has an example",
-	"store/storetest.":      "its functions test a store; they need a *testing.T, which an example has not",
+	"store/storetest.":      "its functions test a store; they need a *testing.T, which examples do not have",
 	"health.Activities":     "a list for tables and tests",
 	"health.Reasons":        "a list for tables and tests",
 	"health.ReportedReason": "the command and the dashboard translate stored words with it",

@@ -16,8 +16,8 @@ const migrates = "It may be repeated, and any number of processes may call it at
 	"No other function of the library calls it. It needs permissions to create and change tables, " +
 	"which workers and operators do not need: call it when a program is deployed, as a separate user."
 
-// Everything that keeps its data in tables is set up in the same way, and documents it in the same
-// words.
+// All packages that keep their data in tables are set up in the same way, and their documentation
+// describes that in the same words.
 func TestSettingUpIsUniform(t *testing.T) {
 	t.Parallel()
 	var found []string

@@ -95,8 +95,8 @@ type listOfOldNames []oldName
 
 var renameRow = regexp.MustCompile("^\\| `([^`]+)` \\| `([^`]+)` \\|$")
 
-// oldNames reads the table. Rows with a form, such as a call, and old names with a new meaning are
-// left out.
+// oldNames reads the table. It leaves out rows whose old name contains a call or a space, and old
+// names that have a new meaning now.
 func oldNames(tree fs.FS) (listOfOldNames, error) {
 	page, err := fs.ReadFile(tree, renamesPage)
 	if err != nil {
@@ -126,9 +126,9 @@ func oldNames(tree fs.FS) (listOfOldNames, error) {
 	return list, nil
 }
 
-// patternOf returns the pattern of the uses of an old name. A name of package weir that stands
-// alone may also be a word, so it is looked for with its package or as a link of the root package,
-// where a line begins with "root:".
+// patternOf returns the pattern of the uses of an old name. A name of package weir without the
+// package may also be an ordinary word. Such a name counts only with the package, or as a link in
+// the root package. A line of the root package begins with "root:".
 func patternOf(name string) string {
 	quoted := regexp.QuoteMeta(name)
 	first, rest, qualified := strings.Cut(name, ".")

@@ -56,8 +56,8 @@ func same(t *testing.T, what string, got [][]string, want ...string) {
 	}
 }
 
-// A batch has at most BatchBytes. A larger record is a batch by itself. This also holds for records
-// from aggregates, and for batches of one key.
+// A batch has at most Options.Batching.MaxBytes bytes. A larger record is a batch by itself. This
+// also holds for records from aggregates, and for batches of one key.
 func TestBatchesAreBoundedByBytes(t *testing.T) {
 	sizes := []int{40, 40, 40, 300, 10, 90, 1, 50, 50}
 	want := []string{"0 1", "2", "3", "4 5", "6 7", "8"}
@@ -96,8 +96,8 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// A batch that is not full waits until its first record has waited for BatchWait. This holds for
-// all ways of reading. The records are handled once, and in order.
+// A batch that is not full waits until its first record has waited for Options.Batching.MaxWait.
+// This holds for all ways of reading. The records are handled once, and in order.
 func TestABatchThatIsNotFullWaits(t *testing.T) {
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for _, reuse := range []bool{false, true} {
@@ -143,7 +143,8 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 	}
 }
 
-// If a page fills a waiting batch, the rest of the page goes into the next batch.
+// If the records of one answer of GetRecords fill a waiting batch, the rest of them goes into the
+// next batch.
 func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -283,7 +284,8 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// A shard with a waiting batch needs no goroutine of its own, and its reason is AwaitingBatch.
+// A shard with a waiting batch needs no separate goroutine. Its status contains the reason
+// AwaitingBatch.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches

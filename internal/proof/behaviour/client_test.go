@@ -24,7 +24,7 @@ import (
 )
 
 // The methods of a wrapper are called for every request, with both transports. Polling calls four
-// of them, and fan-out the others too.
+// of the methods. Fan-out also calls the other methods.
 func TestTheMethodsOfAWrapperAreCalled(t *testing.T) {
 	polling := []string{"DescribeStreamSummary", "ListShards", "GetShardIterator", "GetRecords"}
 	fanOut := []string{
@@ -109,7 +109,8 @@ func TestAPanicOfAWrapperIsAnError(t *testing.T) {
 	}
 }
 
-// fake is a stream with one shard that needs no network. Methods that it does not have panic.
+// fake is a stream with one shard that needs no network. A method that fake does not implement
+// panics.
 type fake struct {
 	weir.Kinesis
 	mu      sync.Mutex
@@ -205,8 +206,8 @@ func TestAFakeIsRead(t *testing.T) {
 	}
 }
 
-// withFanOut has a consumer, but its subscriptions have no stream, because only the SDK can make
-// one.
+// withFanOut has a consumer. Its subscriptions have no event stream, because only the SDK can
+// create an event stream.
 type withFanOut struct{ *fake }
 
 func (withFanOut) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error) {
@@ -285,7 +286,8 @@ type (
 	plainFake struct{ weir.Kinesis }
 )
 
-// The region of a stream's ARN is compared with the region of the client, as far as that is known.
+// The region of a stream's ARN is compared with the region of the client, if both regions are
+// known.
 func TestTheRegionOfAnARN(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "eu-west-3", HTTPClient: http.DefaultClient})
 	for name, c := range map[string]struct {

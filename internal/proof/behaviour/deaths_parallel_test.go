@@ -14,9 +14,9 @@ import (
 )
 
 // After the death of a worker, the next worker tries the records of the dead worker's batch one by
-// one (a trial). A trial can end in the middle of a page.
-// TestATrialThatEndsInAPageHandsOverOneKeyAtATime checks that with Parallel all records of a batch
-// still have the same key.
+// one (a trial). A trial can end in the middle of an answer of GetRecords.
+// TestATrialThatEndsInAPageHandsOverOneKeyAtATime checks that with Options.Concurrency all records
+// of a batch still have the same key.
 func TestATrialThatEndsInAPageHandsOverOneKeyAtATime(t *testing.T) {
 	const records = 1500 // more records than are tried one by one
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

@@ -40,8 +40,8 @@ func slim(b *weir.Batch) *weir.Batch {
 	return &own
 }
 
-// Large pages move between workers whose handlers are slow. No record is lost, and the order is
-// kept. A graceful handoff repeats nothing.
+// Shards whose reads return large answers move between workers whose handlers are slow. No record
+// is lost, and the order is kept. A graceful handoff repeats nothing.
 func TestLargePagesSurviveHandOffs(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -80,9 +80,9 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 	})
 }
 
-// A page of aggregates can be many batches, and handling all of them can take longer than
-// StopTimeout. Batches that have not started are left to the next owner, which continues inside the
-// aggregate. Nothing is done twice.
+// One answer of GetRecords with aggregates can become many batches, and handling all of them can
+// take longer than StopTimeout. Batches that have not started are left to the next owner, which
+// continues inside the aggregate. No record is handled twice.
 func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()

@@ -17,9 +17,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// With FanOutExisting, a missing consumer is never registered. Its shards are polled, which is
-// reported once for each shard with ErrNoConsumer. As soon as the consumer is registered, the
-// shards are read with it, and it stays when the last worker stops.
+// With FanOutExisting, weir never registers a missing consumer. It polls the shards, and reports
+// this once for each shard with ErrNoConsumer. As soon as the consumer is registered, weir reads
+// the shards with it. The consumer stays registered when the last worker stops.
 func TestAWorkerWaitsForAnExistingConsumer(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		var mu sync.Mutex

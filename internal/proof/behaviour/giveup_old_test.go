@@ -19,7 +19,7 @@ import (
 
 // A record that a handler skips because of its age has not failed. The limits on dead letters
 // neither delay nor count the record. A record that follows 200 skipped records fails, and is
-// dead-lettered without delay, although PerMinute is 1.
+// dead-lettered without delay, although MaxPerMinute is 1.
 func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	for _, keys := range []int{0, 4} {
 		t.Run(fmt.Sprintf("%d keys in parallel", keys), func(t *testing.T) {

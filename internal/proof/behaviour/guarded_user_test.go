@@ -214,8 +214,8 @@ func usersCode(t *testing.T) map[string][]string {
 }
 
 // The tests below make every function in Options, ShardHandlers and PullHandler fail, and every
-// method of their interfaces. This test checks that usersCode returns all of them. Of the events,
-// it needs only a few, because all use one queue.
+// method of their interfaces. This test checks that usersCode returns all of these functions and
+// methods. It needs only a few of the event types, because all events use one queue.
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {

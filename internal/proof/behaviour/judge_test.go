@@ -127,7 +127,7 @@ func TestLagsOfWhatIsReadHandledAndSaved(t *testing.T) {
 
 				store.set(true, 0)
 				srv.Put("s", "k", []byte("3"))
-				time.Sleep(3 * time.Second) // its leases can be trusted a little longer
+				time.Sleep(3 * time.Second) // its leases stay valid a little longer
 				wantLags(t, "the store is away", consumer, 0, 0, 3*time.Second)
 				store.set(false, 0)
 				time.Sleep(20 * time.Second)

@@ -148,7 +148,7 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 		took := until(t, "everything is handled", 10*time.Minute, func() bool { return got.Load() >= int64(want) })
 		t.Logf("%d shards, MaxMemory %d, %s, fan-out %t, handler %v: %d records of %d bytes after %v and %d reads",
 			shards, opts.MaxMemory, by, fan, pause, want, bytes, took, srv.Requests("GetRecords"))
-		// The service allows 2 MiB/s, and a page waits for the previous page.
+		// The service allows 2 MiB/s, and each answer of GetRecords waits for the previous answer.
 		if bound := time.Duration(bytes>>20)*time.Second + time.Duration(want)*(pause+time.Second) + time.Minute; took > bound {
 			t.Errorf("it took %v, want %v at most", took, bound)
 		}

@@ -119,7 +119,7 @@ func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 					}
 				}
 				if lasts < time.Minute && len(ended.reasons()) != told {
-					t.Error("terms ended although trust did not run out")
+					t.Error("terms ended although the leases were still valid")
 				}
 				if err := errors.Join(stops[0](), stops[1]()); err != nil {
 					t.Error(err)

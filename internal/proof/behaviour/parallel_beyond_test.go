@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// One key fails, so the checkpoint stays before it. Records of other keys after the checkpoint are
-// done. Which of them the next owner receives again depends on how it gets the shard.
+// A record of one key fails, so the checkpoint stays before that record. Records of other keys
+// after the checkpoint are done. Which of these records the next owner receives again depends on
+// how it gets the shard.
 func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 	const each = 10
 	keys := someKeys(20)

@@ -236,7 +236,8 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 	})
 }
 
-// With a policy, only the failing record is dead-lettered, and the checkpoint advances.
+// With a policy for dead letters, only the failing record is dead-lettered, and the checkpoint
+// advances.
 func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h, box := newKeyed(t, time.Millisecond), &letterbox{fail: func(put int) error {

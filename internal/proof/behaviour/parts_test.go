@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestProgressOnlyOfWhatABatchHolds keeps a part of a batch and marks progress through it with a
-// record of a later part. weir must refuse the mark. Otherwise records would count as done that no
+// TestProgressOnlyOfWhatABatchHolds keeps a part of a batch. Through this part, it marks a record
+// of a later part as done. weir must refuse the mark. Otherwise records would count as done that no
 // call has received since they failed.
 func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 	for name, parallel := range map[string]weir.Concurrency{"one after the other": {}, "keys in parallel": {Keys: 4}} {

@@ -116,7 +116,7 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 	}
 }
 
-// If the stream is deleted, reading ends, whenever the Reader notices it.
+// If the stream is deleted, reading ends. It does not matter when the Reader notices the deletion.
 func TestReaderEndsWithItsStream(t *testing.T) {
 	for name, end := range map[string]func(*kinesistest.Server){
 		"gone": func(srv *kinesistest.Server) { srv.DeleteStream("s") },

@@ -193,7 +193,8 @@ func TestReaderErrors(t *testing.T) {
 	})
 }
 
-// The next page is read while the caller still uses the previous one.
+// The Reader reads the next answer of GetRecords while the caller still uses the records of the
+// previous answer. These records do not change.
 func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

@@ -142,7 +142,8 @@ func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 					if most := int(math.Ceil(10 * 5 * test.share)); reads > most {
 						t.Errorf("%d reads in ten seconds, %d are its share", reads, most)
 					}
-					// A record larger than the budget is paid for afterwards.
+					// A record may be larger than the budget. The application then waits longer
+					// before its next reads.
 					if most := 10*2*mib*test.share + float64(test.size) + mib*max(test.share, .2)*2; float64(bytes) > most {
 						t.Errorf("%d bytes in ten seconds, %.0f are its share", bytes, most)
 					}
@@ -179,7 +180,7 @@ func TestReadShareIsChecked(t *testing.T) {
 	}
 }
 
-// A Reader obeys ReadShare as well.
+// A Reader also obeys ReaderOptions.Polling.Share.
 func TestAReaderKeepsToItsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const records, size = 500, 10 << 10

@@ -49,8 +49,8 @@ func TestARecordFuncIsRetriedAtTheRecordThatFailed(t *testing.T) {
 	}
 }
 
-// The page has ten thousand records that take a second each. A handoff waits only for the current
-// record.
+// One answer of GetRecords has ten thousand records, and handling a record takes a second. A
+// handoff waits only for the current record.
 func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		puts := map[string]int{}

@@ -58,8 +58,8 @@ func TestABatchIsTheHandlers(t *testing.T) {
 						then = append(then, say(r))
 					}
 					all += len(b.Records)
-					// Append writes beyond the slice if there is room, into memory that must not
-					// belong to other records.
+					// If the slice has spare capacity, append writes into its spare memory. This
+					// memory must not belong to other records.
 					_ = append(b.Records, weir.Record{}, weir.Record{})
 					return nil
 				})

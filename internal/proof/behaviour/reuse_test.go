@@ -13,9 +13,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// With ReuseBuffers, a batch stays intact until its handler has returned, even if it was unpacked
-// or is part of a page. Its buffer is released soon afterwards. The test overwrites released
-// buffers, so that a later use would be visible.
+// With ReuseBuffers, a batch stays intact until its handler has returned. This holds even for a
+// batch from aggregates, and for a batch with only a part of an answer of GetRecords. The buffer of
+// a batch is released soon after the handler has returned. The test overwrites released buffers, so
+// that a later use would be visible.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {

@@ -304,8 +304,8 @@ func TestSecondTriesAreFew(t *testing.T) {
 	})
 }
 
-// Second tries count toward a small ReadShare. There are never two calls within the time that the
-// share allows for one.
+// Second tries count toward a small Options.Polling.Share. There are never two calls within the
+// time that the share allows for one call.
 func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	overRungs(t, 2, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		const share, apart = 0.08, 2500 * time.Millisecond
@@ -336,7 +336,8 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	})
 }
 
-// An answer that stops in the middle is abandoned as soon as an answer that does not begin.
+// An answer that stops in the middle is abandoned after the same time as an answer that never
+// begins.
 func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		var w waits

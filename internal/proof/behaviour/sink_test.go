@@ -57,7 +57,7 @@ func (s *sink) enter(ctx context.Context, b *weir.Batch) (leave func()) {
 	call := s.calls
 	for _, other := range s.active[b.Shard] {
 		if other.Err() == nil {
-			s.t.Errorf("two handlers of shard %s trust their lease at the same time", b.Shard)
+			s.t.Errorf("the leases of two handlers of shard %s are valid at the same time", b.Shard)
 		}
 	}
 	for _, p := range s.parents[b.Shard] {

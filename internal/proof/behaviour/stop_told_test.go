@@ -49,7 +49,7 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 			is:     []error{weir.ErrNotReleased}, not: []error{weir.ErrNotSaved, weir.ErrAbandoned},
 		},
 		{name: "the store is back in time", back: 3 * time.Second, not: []error{weir.ErrNotSaved, weir.ErrNotReleased}},
-		{name: "the store is back when trust is over", back: 15 * time.Second, stopLate: 12 * time.Second, not: []error{weir.ErrNotSaved, weir.ErrNotReleased}},
+		{name: "the store is back when the leases are no longer valid", back: 15 * time.Second, stopLate: 12 * time.Second, not: []error{weir.ErrNotSaved, weir.ErrNotReleased}},
 		{
 			name: "another worker has ended the session during the stop", other: true, back: 11 * time.Second, stopLate: 7 * time.Second,
 			is: []error{weir.ErrNotSaved}, not: []error{weir.ErrNotReleased},

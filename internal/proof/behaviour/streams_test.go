@@ -209,7 +209,7 @@ func TestNoPermissionToAskWhenAStreamWasCreatedIsSaidOnce(t *testing.T) {
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s", "z"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, s.handle)
 		srv.Put("s", "k", []byte("1"))
 		time.Sleep(3 * time.Hour)
-		if n := log.count("no permission to read when a stream was created"); n != 1 || s.all() != "s 1" {
+		if n := log.count("no permission to look up the creation time of a stream"); n != 1 || s.all() != "s 1" {
 			t.Errorf("it was said %d times; handled %s", n, s.all())
 		}
 		if err := stop(); err != nil {
@@ -264,7 +264,7 @@ func TestASignatureThatIsRefusedIsNoLackOfPermission(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := log.count("no permission to read when a stream was created"); n != 0 || s.all() != "s 1" || len(view.Leases) != 1 || view.Leases[0].Born == 0 {
+			if n := log.count("no permission to look up the creation time of a stream"); n != 0 || s.all() != "s 1" || len(view.Leases) != 1 || view.Leases[0].Born == 0 {
 				t.Errorf("%s: it was said %d times; handled %q; leases %+v", code, n, s.all(), view.Leases)
 			}
 			if err := stop(); err != nil {

@@ -183,7 +183,7 @@ func TestAStoreMayPanic(t *testing.T) {
 
 // A store that never answers, even when a call's context ends, keeps Run from returning. It has no
 // other effect: the contexts of handlers end in time, and another worker takes over.
-func TestAStoreThatHangsEndsTrust(t *testing.T) {
+func TestAStoreThatHangsEndsLeaseValidity(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
 		shared := memstore.New()

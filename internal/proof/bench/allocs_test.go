@@ -9,9 +9,9 @@ import (
 )
 
 // The test runs the whole consumer over TLS, with the server in another process. It must allocate
-// almost nothing per record, because all allocations are per page. More than half of them are in
-// crypto/tls, for each read of the connection. A slower answer needs more reads, so a busy machine
-// causes more allocations. The test therefore uses the best of several rounds.
+// almost nothing per record, because all allocations are per answer of GetRecords. More than half
+// of them are in crypto/tls, for each read of the connection. A slower answer needs more reads, so
+// a busy machine causes more allocations. The test therefore uses the best of several rounds.
 func TestAllocationsPerRecord(t *testing.T) {
 	if raceDetector {
 		t.Skip("allocations under the race detector prove nothing: sync.Pool drops some items at random")

@@ -18,9 +18,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkLargePages measures the peak of memory while many pages of 10 MB are in progress. It
-// reads them from many shards over TLS, slowly enough that all are in progress at once. The result
-// is the largest resident size of a client in a separate process, minus its size before.
+// BenchmarkLargePages measures the peak of memory while many answers of GetRecords of 10 MB each
+// are in progress. They come from many shards over TLS, slowly enough that all are in progress at
+// once. The result is the largest resident size of a client in a separate process, minus its size
+// before.
 //
 //	go test -run '^$' -bench LargePages -benchtime 1x ./internal/proof/bench
 func BenchmarkLargePages(b *testing.B) {

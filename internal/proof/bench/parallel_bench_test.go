@@ -21,9 +21,9 @@ import (
 )
 
 // BenchmarkParallel measures what Options.Concurrency costs per record, with a handler that does
-// nothing. The cost is the CPU time of the whole consumer with Parallel, minus the CPU time
-// without. It is measured for several distributions of keys. For comparison, the benchmark sends
-// the key of each record through a channel and counts it in a map.
+// nothing. The cost is the CPU time of the whole consumer with this option, minus the CPU time
+// without the option. It is measured for several distributions of keys. For comparison, the
+// benchmark sends the key of each record through a channel and counts the key in a map.
 //
 //	go test -run '^$' -bench 'Parallel$' -benchtime 1x ./internal/proof/bench
 func BenchmarkParallel(b *testing.B) {

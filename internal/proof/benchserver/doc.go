@@ -32,8 +32,8 @@ type Config struct {
 	// Delay delays each answer, to simulate network latency. The SDK's client fails if an answer
 	// comes before it has written its request completely. A millisecond is enough to avoid that.
 	Delay time.Duration
-	// Pause is a pause after each 64 KiB of a page. With it, many pages are in progress at the same
-	// time.
+	// Pause is a pause after each 64 KiB of an answer to GetRecords. With it, many answers are in
+	// progress at the same time.
 	Pause time.Duration
 	// Log records the times of reads for [Stats].Reads.
 	Log bool

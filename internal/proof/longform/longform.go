@@ -4,8 +4,8 @@
 //
 //   - The short form runs with go test -short: in CI under the race detector, and in make short.
 //   - The ordinary form runs with go test: in CI and in make test. It needs only Go.
-//   - The long form runs with WEIR_LONG=1 in the environment, which make nightly sets. Tests that
-//     take more than a second belong there, unless no shorter test fails for the same fault.
+//   - The long form runs with WEIR_LONG=1 in the environment, which make nightly sets. A test
+//     that takes more than a second belongs there if a shorter test also detects the same fault.
 package longform
 
 import (

@@ -15,7 +15,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		Model
 		want string
 	}{
-		{"trust is counted from when the answer arrived", with(two(Faults{Drift: 1}), TrustFromTheAnswer), brokenRevocation},
+		{"validity is counted from when the answer arrived", with(two(Faults{Drift: 1}), ValidityFromTheAnswer), brokenRevocation},
 		{"a session is ended whatever its heartbeat count is", with(two(Faults{Late: 1}), EndOfAnyCount), brokenRevocation},
 		{"an observation that was carried over outlives the count", with(own(two(Faults{})), WatchOutlivesTheCount), brokenRevocation},
 		{"a revoked lease is given out before anybody was told", with(two(Faults{Revokes: 1}), AssignmentOfRevoked), brokenRevocation},
@@ -27,7 +27,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"a heartbeat takes the leader's role from another", with(two(Faults{Resigns: 1}), ResignationOfAnybody), brokenRole},
 		{"a lease is handed on while it is read", with(two(Faults{Handoffs: 1}), ReleaseWhileReading), brokenRevocation},
 		{"a session is forgotten while calls that name it are under way", with(two(Faults{Lost: 1, Late: 2}), ForgetsEarly), brokenRevocation},
-		{"trust lasts a tick longer", longer(two(Faults{Drift: 1})), brokenRevocation},
+		{"validity lasts a tick longer", longer(two(Faults{Drift: 1})), brokenRevocation},
 		{"a death takes a tick less", sooner(two(Faults{Drift: 1})), brokenRevocation},
 		{"clocks differ by twice as much", two(Faults{Drift: 2}), brokenRevocation},
 	} {
@@ -55,5 +55,5 @@ func TestAWedgeIsFound(t *testing.T) {
 	t.Logf("%d of %d states are stuck, the first:\n%s", r.Stuck, r.States, strings.Join(r.Trace, "\n"))
 }
 
-func longer(m Model) Model { m.Trust++; return m }
+func longer(m Model) Model { m.Validity++; return m }
 func sooner(m Model) Model { m.Failover--; return m }

@@ -53,7 +53,7 @@ func TestModelAgreesWithMemstore(t *testing.T) {
 	}
 	took, refused, resigned := map[string]int{}, map[string]int{}, 0
 	for n := range runs {
-		m := New(Model{Workers: 4, Sessions: 4, Leases: 2, Failover: 3, Trust: 1})
+		m := New(Model{Workers: 4, Sessions: 4, Leases: 2, Failover: 3, Validity: 1})
 		p := &pair{t: t, m: m, store: memstore.New()}
 		for l := range m.Leases {
 			p.s.leases[l].epoch = 9

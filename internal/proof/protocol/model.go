@@ -6,11 +6,11 @@ type Model struct {
 	Sessions int // sessions that the store and the network know at the same time; at least Workers
 	Leases   int
 	// Failover is the number of ticks, on the watcher's clock, after which an unchanged count
-	// proves a death. Trust is the maximum age of the last successful heartbeat while the worker
-	// trusts its leases, on the worker's own clock. Trust plus the drift must be less than
+	// proves a death. A worker's leases are valid while its last successful heartbeat is at most
+	// Validity ticks old on the worker's own clock. Validity plus the drift must be less than
 	// Failover.
-	Failover, Trust uint8
-	Faults          Faults
+	Failover, Validity uint8
+	Faults             Faults
 	// OwnWatch gives each process its own watch, which begins with a read. Without it, every
 	// process knows how long each count has not changed in the store. No watch can know more than
 	// that. So the model may end every session that a worker could end by its own watch, with far
@@ -27,9 +27,9 @@ type Bug uint8
 // The planted bugs.
 const (
 	NoBug Bug = iota
-	// TrustFromTheAnswer measures trust from the arrival of a heartbeat's answer, instead of from
-	// before the heartbeat was sent.
-	TrustFromTheAnswer
+	// ValidityFromTheAnswer measures lease validity from the arrival of a heartbeat's answer,
+	// instead of from before the heartbeat was sent.
+	ValidityFromTheAnswer
 	// EndOfAnyCount applies EndSession with any heartbeat count.
 	EndOfAnyCount
 	// WatchOutlivesTheCount keeps an observation although the count has changed.
@@ -128,17 +128,18 @@ func (m *Model) begin(s *state, i int) {
 	s.sessions[i] = session{life: running, first: true, name: s.names}
 }
 
-// trusts reports whether a process may call handlers for a lease. Its reader must be running, and
-// the last successful heartbeat must be recent enough by its own clock (trust.extend, within).
-func (m *Model) trusts(p *session, l int) bool {
-	return p.life == running && !p.first && p.terms[l].hold == reading && p.trust != 0 && p.trust-1 <= m.Trust
+// holdsValid reports whether a process may call handlers for a lease. Its reader must be running,
+// and the last successful heartbeat must be recent enough by its own clock (validity.extend,
+// within).
+func (m *Model) holdsValid(p *session, l int) bool {
+	return p.life == running && !p.first && p.terms[l].hold == reading && p.age != 0 && p.age-1 <= m.Validity
 }
 
 // The promises, in the words of a violation.
 const (
-	brokenTrust      = "two workers trust one lease"
+	brokenValidity   = "one lease is valid for two workers"
 	brokenEpoch      = "an epoch has two owners"
-	brokenRevocation = "a lease was given on while its old owner trusts it"
+	brokenRevocation = "a lease was assigned again while it was still valid for its old owner"
 	brokenCheckpoint = "a checkpoint of an old epoch was accepted"
 	brokenRole       = "a leader lost its role by the resignation of another"
 )
@@ -151,14 +152,14 @@ func (m *Model) broken(s *state) string {
 	for l := range m.Leases {
 		w := &s.leases[l]
 		var at [oldest]uint8 // the session that believes to hold each epoch
-		trusting := 0
+		holders := 0
 		for i := range m.places {
 			p := &s.sessions[i]
 			if p.life != running {
 				continue
 			}
-			if m.trusts(p, l) {
-				trusting++
+			if m.holdsValid(p, l) {
+				holders++
 			}
 			t := p.terms[l]
 			if t.hold == nothing || t.back >= oldest {
@@ -169,12 +170,12 @@ func (m *Model) broken(s *state) string {
 			}
 			at[t.back] = ref(i)
 		}
-		if trusting > 1 {
-			return brokenTrust
+		if holders > 1 {
+			return brokenValidity
 		}
 		for i := range m.places {
 			p := &s.sessions[i]
-			if m.trusts(p, l) && p.terms[l].back > 0 && (w.owner != nobody || w.revoked != ref(i) || p.terms[l].back > 1) {
+			if m.holdsValid(p, l) && p.terms[l].back > 0 && (w.owner != nobody || w.revoked != ref(i) || p.terms[l].back > 1) {
 				return brokenRevocation
 			}
 		}
@@ -190,7 +191,7 @@ func (m *Model) served(s *state) bool {
 			return false
 		}
 		p := &s.sessions[w.owner-1]
-		if !m.trusts(p, l) || p.terms[l].back != 0 {
+		if !m.holdsValid(p, l) || p.terms[l].back != 0 {
 			return false
 		}
 	}
@@ -217,7 +218,7 @@ func (m *Model) settle(s *state) {
 		m.forgetTimes(s, i)
 	}
 	for l := range m.Leases {
-		// A session that has ended acknowledges nothing and trusts nothing.
+		// A session that has ended acknowledges nothing, and no lease is valid for it.
 		if w := &s.leases[l]; w.revoked != nobody && s.sessions[w.revoked-1].row != alive && !m.againFirst(s, int(w.revoked)-1) {
 			w.revoked = nobody
 		}
@@ -273,8 +274,8 @@ func (m *Model) forgetTimes(s *state, i int) {
 		}
 		reads = reads || p.terms[l].hold == reading
 	}
-	if !reads || p.trust > m.Trust+1 {
-		p.trust = 0
+	if !reads || p.age > m.Validity+1 {
+		p.age = 0
 	}
 	if p.row != alive {
 		p.still = 0

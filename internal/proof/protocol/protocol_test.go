@@ -43,9 +43,10 @@ func (w when) now() bool {
 	return true
 }
 
-// coarse has the fewest ticks that distinguish trust from death. fine has one more tick for each.
-func coarse(m Model) Model { m.Trust, m.Failover = 0, 2; return m }
-func fine(m Model) Model   { m.Trust, m.Failover = 1, 3; return m }
+// coarse has the fewest ticks that distinguish the end of validity from death. fine has one more
+// tick for each.
+func coarse(m Model) Model { m.Validity, m.Failover = 0, 2; return m }
+func fine(m Model) Model   { m.Validity, m.Failover = 1, 3; return m }
 
 var sizes = []size{
 	{"two workers, one lease, nothing fails", always, true, fine(Model{Workers: 2, Sessions: 3, Leases: 1})},

@@ -43,7 +43,7 @@ type hold uint8
 
 const (
 	nothing  hold = iota
-	reading       // a term whose reader runs while the session is trusted
+	reading       // a term whose reader runs while the lease is valid
 	givingUp      // a term whose reader has returned; the next heartbeat releases it
 )
 
@@ -62,8 +62,8 @@ type session struct {
 
 	row rowState
 
-	// trust is the age of the last successful heartbeat, measured from before it was sent.
-	trust uint8
+	// age is the age of the last successful heartbeat, measured from before it was sent.
+	age uint8
 	// answer is the age of a heartbeat that the store has carried out and whose answer is in
 	// flight. held contains the leases that the answer names: 0 if it does not name the lease,
 	// otherwise 1 + the distance of the lease's epoch.
@@ -167,7 +167,7 @@ func (m *Model) pack(buf []byte, s *state) []byte {
 		p := &s.sessions[i]
 		buf = append(buf,
 			uint8(p.life)|bit(p.first)<<2|uint8(p.row)<<3,
-			p.trust|p.answer<<4)
+			p.age|p.answer<<4)
 		for l := range m.Leases {
 			buf = append(buf, uint8(p.terms[l].hold)|p.terms[l].back<<2|p.held[l]<<4)
 		}
@@ -284,7 +284,7 @@ func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 func (m *Model) rankOf(s *state, i int) uint64 {
 	p, ref := &s.sessions[i], uint8(i+1)
 	r := uint64(p.life) | uint64(p.row)<<2 | uint64(bit(p.first))<<4 | uint64(bit(s.leader == ref))<<5 |
-		uint64(p.trust)<<6 | uint64(p.answer)<<10
+		uint64(p.age)<<6 | uint64(p.answer)<<10
 	for l := range m.Leases {
 		t, w := p.terms[l], &s.leases[l]
 		r = r*3 + uint64(bit(w.owner == ref))
@@ -313,7 +313,7 @@ func (m *Model) sortLeases(s *state) {
 		for i := range m.places {
 			p := &s.sessions[i]
 			of := uint64(p.terms[l].hold) + uint64(p.terms[l].back)*3 + uint64(p.held[l])*11
-			of *= uint64(p.trust) + 17*uint64(p.answer) + 1 // sums do not depend on places
+			of *= uint64(p.age) + 17*uint64(p.answer) + 1 // sums do not depend on places
 			r += of << 4
 		}
 		return r

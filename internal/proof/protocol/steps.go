@@ -234,9 +234,9 @@ func (m *Model) take(s *state, i int) {
 			*t = term{reading, p.held[l] - 1}
 		}
 	}
-	p.trust = p.answer
-	if m.Bug == TrustFromTheAnswer {
-		p.trust = 1
+	p.age = p.answer
+	if m.Bug == ValidityFromTheAnswer {
+		p.age = 1
 	}
 	p.first, p.answer = false, 0
 }
@@ -336,9 +336,9 @@ func (m *Model) named(s *state, j int) bool {
 	return false
 }
 
-// revocationIsOver reports whether a leader may assume that no session trusts a lease. The
-// revocation must be acknowledged, or the old owner's session must be over, or the failover time
-// must have passed since the old owner was notified.
+// revocationIsOver reports whether a leader may assume that a lease is no longer valid for its old
+// owner. The revocation must be acknowledged, or the old owner's session must be over, or the
+// failover time must have passed since the old owner was notified.
 func (m *Model) revocationIsOver(s *state, w *row) bool {
 	return w.revoked == nobody || s.sessions[w.revoked-1].row != alive || w.told > m.Failover || m.Bug == AssignmentOfRevoked
 }
@@ -380,7 +380,7 @@ func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	none := true
 	for i := range m.places {
-		if p := &s.sessions[i]; p.life == running && p.answer > m.Trust {
+		if p := &s.sessions[i]; p.life == running && p.answer > m.Validity {
 			none = false
 		}
 	}
@@ -413,8 +413,8 @@ func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 func (m *Model) tick(s *state, but int) {
 	for i := range m.places {
 		if p := &s.sessions[i]; i != but && p.life == running {
-			up(&p.trust, m.Trust+2)
-			up(&p.answer, m.Trust+2)
+			up(&p.age, m.Validity+2)
+			up(&p.answer, m.Validity+2)
 		}
 	}
 	m.ageWatches(s)

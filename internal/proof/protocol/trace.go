@@ -141,10 +141,10 @@ func (m *Model) describe(s *state) string {
 			t := p.terms[l]
 			epoch := s.leases[l].epoch - t.back
 			switch {
-			case m.trusts(p, l):
-				fmt.Fprintf(&b, ",TRUSTS L%d@%d age %d", s.leases[l].name, epoch, p.trust-1)
+			case m.holdsValid(p, l):
+				fmt.Fprintf(&b, ",VALID L%d@%d age %d", s.leases[l].name, epoch, p.age-1)
 			case t.hold == reading:
-				fmt.Fprintf(&b, ",no trust L%d@%d", s.leases[l].name, epoch)
+				fmt.Fprintf(&b, ",not valid L%d@%d", s.leases[l].name, epoch)
 			case t.hold == givingUp:
 				fmt.Fprintf(&b, ",gives back L%d@%d", s.leases[l].name, epoch)
 			}

@@ -17,7 +17,7 @@ var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one
 // limits.
 func walked(bug Bug) *Model {
 	return New(Model{
-		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Trust: 2, OwnWatch: true, Bug: bug,
+		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Validity: 2, OwnWatch: true, Bug: bug,
 		Faults: Faults{
 			Crashes: unlimited, Lost: unlimited, Late: unlimited, Drift: 1,
 			Handoffs: unlimited, Revokes: unlimited, Resigns: unlimited, Leaves: unlimited,
@@ -140,7 +140,7 @@ func TestRandomWalksOfLargerSizes(t *testing.T) {
 // TestWalksFindPlantedBugs checks that walks also find planted bugs.
 func TestWalksFindPlantedBugs(t *testing.T) {
 	for bug, name := range map[Bug]string{
-		TrustFromTheAnswer: "trust from the answer", AssignmentOfRevoked: "assignment of revoked",
+		ValidityFromTheAnswer: "validity from the answer", AssignmentOfRevoked: "assignment of revoked",
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := walked(bug)

@@ -129,7 +129,8 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 		t.Errorf("children wait for %v", slices.Max(waits))
 	}
 	table.Count("  children, of 11, that none of those who read its parents gets", elsewhere, -1)
-	// A change may require other shares, and a handoff waits for a heartbeat of the new owner.
+	// A change of the shards may change how many leases a worker should have. A handoff waits for a
+	// heartbeat of the new owner.
 	if !table.Add("  put to handled, of all records meanwhile", lags, 2*time.Second) {
 		t.Errorf("a record waited for %v", slices.Max(lags))
 	}

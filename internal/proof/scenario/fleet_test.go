@@ -373,7 +373,7 @@ func (f *fleet) leader() *worker {
 			}
 		}
 	}
-	f.t.Fatal("nobody leads")
+	f.t.Fatal("no worker leads")
 	return nil
 }
 

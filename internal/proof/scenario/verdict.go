@@ -49,8 +49,8 @@ func (v *Verdict) complain(format string, args ...any) {
 
 // Judge compares the number of records that were put for each key with the handled records, which
 // it sorts by time. A new owner may repeat handled records. It may begin at any of them, but must
-// not leave gaps. If an epoch follows a higher epoch of its shard, its owner should have stopped.
-// An unknown record is an error, and there is no verdict then.
+// not leave gaps. An owner must handle no more records after the owner at a higher epoch of the
+// shard has begun. If a handled record is unknown, Judge returns an error and no verdict.
 func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	var v Verdict
 	for _, n := range put {
@@ -95,7 +95,7 @@ func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 		}
 		if missing > 0 {
 			v.Lost += missing
-			v.complain("%d of %d records of key %s were never handled; it came to %d", missing, put[key], key, keys[key].high)
+			v.complain("%d of %d records of key %s were never handled; the highest handled number is %d", missing, put[key], key, keys[key].high)
 		}
 	}
 	return v, nil

@@ -65,8 +65,8 @@ func (w *world) admit(c *call) {
 	}
 }
 
-// answer answers a call. It does nothing if the caller no longer waits. If the worker is paused, it
-// postpones the answer.
+// answer answers a call. It does nothing if the worker has crashed. If the worker is paused, it
+// postpones the answer. If the caller no longer waits, it only processes the end of the call.
 func (w *world) answer(c *call, r reply) {
 	l := c.life
 	if l.dead.Load() {

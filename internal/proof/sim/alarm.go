@@ -15,8 +15,8 @@ type alarm struct {
 	at    int64
 }
 
-// next returns a channel that fires at the time at. No alarm that is set may fire between now and
-// at.
+// next returns a channel that fires at the time at. The caller makes sure that no alarm is set for
+// a time between now and that time.
 func (a *alarms) next(at, now int64) <-chan time.Time {
 	for a.set > 0 && a.all[a.set-1].at <= now { // another event happened at its time
 		a.set--
@@ -33,7 +33,7 @@ func (a *alarms) next(at, now int64) <-chan time.Time {
 	return a.all[a.set-1].timer.C
 }
 
-// over notes that the next alarm has fired.
+// over notes that the earliest alarm has fired.
 func (a *alarms) over() { a.set-- }
 
 func (a *alarms) stop() {

@@ -9,7 +9,7 @@ import (
 )
 
 // reads reports whether a life reads the named stream. The first worker reads all streams. A life
-// of the previous version also does, because it would handle shards of any stream.
+// of the previous version also reads all streams, because it handles shards of any stream.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true
@@ -18,7 +18,7 @@ func (l *life) reads(name string) bool {
 	return d.chance(.5)
 }
 
-// loose reports whether there is no time limit until a stream is read. A leader of the previous
+// loose reports whether a stream may stay unread without a time limit. A leader of the previous
 // version assigns shards to workers that do not read the stream, and these workers return the
 // shards.
 func (w *world) loose(st *stream) bool {
@@ -30,9 +30,9 @@ func (w *world) apart(st *stream) bool {
 	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
 }
 
-// overdueApart checks for overdue duties about a stream that some workers do not read. Under most
-// leaders, the workers that read the stream must get its shards in time. A leader of the previous
-// version is exempt, because it does not know which workers read which streams.
+// overdueApart checks for overdue duties about a stream that some workers do not read. The workers
+// that read the stream must get its shards in time, unless the leader has the previous version.
+// Such a leader does not know which workers read which streams.
 func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	if leader == nil || leader.older {
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })

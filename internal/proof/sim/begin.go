@@ -11,10 +11,11 @@ import (
 // minutes.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins notes the first lease of an application that starts at the tip. A creator of a lease first
-// learns which shards are open. Records that are put after that moment must be handled, even if
-// other leases are created later. Earlier records must not be handled, unless leases of an earlier
-// leader arrive late. The service's clock has a resolution of a second.
+// pins notes the first lease of an application that starts at the tip. The creator of a lease first
+// queries which shards are open; that moment is the pin. Records that are put after the pin must be
+// handled, even if other leases are created later. Earlier records must not be handled, unless
+// leases of an earlier leader arrive late. Records from the last 1.1 s before the pin may be
+// handled, because the service's clock has a resolution of a second.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now
 	if st == nil || w.starts.Kind() != shard.Tip {

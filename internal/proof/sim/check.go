@@ -55,17 +55,17 @@ func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, i
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted contains the leases that a worker may trust, according to weir's promise. These are the
-// leases in the last answer to a heartbeat, minus those that the worker has returned. The worker
-// may trust them for nine tenths of the failover time of its own clock, from the moment when it
-// sent the heartbeat.
+// trusted contains the leases that are valid for a worker, according to weir's promise. These are
+// the leases in the last answer to a heartbeat, minus the leases that the worker has returned. They
+// are valid for nine tenths of the failover time, by the worker's clock, from the moment when the
+// worker sent the heartbeat.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
 	spare map[lease.Key]uint64 // map to reuse for the next answer
 }
 
-// is reports whether the trusted leases are exactly the given ones.
+// is reports whether the valid leases are exactly the given leases.
 func (t *trusted) is(held []lease.Lease) bool {
 	if len(held) != len(t.held) {
 		return false
@@ -78,8 +78,8 @@ func (t *trusted) is(held []lease.Lease) bool {
 	return true
 }
 
-// gives notes the leases that a worker returns with a heartbeat. The worker no longer trusts these
-// leases from the moment when it sends the heartbeat.
+// gives notes the leases that a worker returns with a heartbeat. These leases are no longer valid
+// for the worker from the moment when it sends the heartbeat.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
 		if p.Release || p.Position.IsEnd() {
@@ -88,7 +88,8 @@ func (w *world) gives(l *life, r lease.Report) {
 	}
 }
 
-// trusts notes the answer to a heartbeat. It checks that no other worker trusts the same leases.
+// trusts notes the answer to a heartbeat. It checks that the leases in the answer are not valid for
+// another worker.
 func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.heard = true
 	if l.session != r.Session {
@@ -120,7 +121,7 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 		}
 		for _, other := range w.lives {
 			if epoch, also := other.trusted.held[h.Key]; other != l && also && other.trusted.until > now && !other.dead.Load() {
-				w.breaks("%s learns that it holds %s (epoch %d) while %s may trust it (epoch %d) for another %.3f s",
+				w.breaks("%s receives %s (epoch %d) while the lease is valid for %s (epoch %d) for another %.3f s",
 					l.who, h.Key, h.Epoch, other.who, epoch, float64(other.trusted.until-now)/1e9)
 			}
 		}
@@ -128,7 +129,7 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.trusted = t
 }
 
-// trusts reports whether the life may trust the lease of a batch at the time now.
+// trusts reports whether the lease of a batch is valid for the life at the time now.
 func (l *life) trusts(b *weir.Batch, now int64) bool {
 	epoch, held := l.trusted.held[lease.Key{Stream: b.Stream, Shard: b.Shard}]
 	return held && epoch == b.Epoch && l.trusted.until > now
@@ -304,7 +305,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	if before.Revoked != "" && before.Revoked != now.Owner {
 		if other := w.books.of[before.Revoked]; other != nil && !other.dead.Load() && other.trusted.until > w.now() {
 			if _, still := other.trusted.held[now.Key]; still {
-				w.breaks("%s is given out while %s, from whom it was revoked, may trust it", now.Key, other.who)
+				w.breaks("%s is assigned while the lease is still valid for %s, from which it was revoked", now.Key, other.who)
 			}
 		}
 	}
@@ -321,7 +322,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 				continue // the owner asks the sink and then returns the lease
 			}
 			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
-				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
+				w.breaks("%s is assigned before its parent %s is finished", now.Key, p.ID)
 			}
 		}
 	}
@@ -394,7 +395,8 @@ func (w *world) well() string {
 		shares[wk.life] = 0
 	}
 	// A leader of the previous version repeatedly assigns shards to workers that do not read them,
-	// and these workers return the shards. Dead workers must have no leases.
+	// and these workers return the shards. So a lease may be free or on its way to a new owner. A
+	// dead worker must still have no leases.
 	back := w.profile.Apart && w.profile.Older > 0
 	have := map[lease.Key]bool{}
 	for i := range v.Leases {
@@ -414,25 +416,25 @@ func (w *world) well() string {
 		case l.Owner == "" && back:
 			continue
 		case l.Owner == "":
-			return "nobody owns " + l.String()
+			return "no worker owns " + l.String()
 		case back && w.isOver(l.Owner) && !w.said(l.Stream):
 			if w.isEnded(v, l.Owner) {
 				continue
 			}
-			return "nobody who lives owns " + l.String()
+			return "no live worker owns " + l.String()
 		case owner == nil || owner.of.life != owner:
-			return "nobody who lives owns " + l.String()
+			return "no live worker owns " + l.String()
 		case back && w.isOver(l.Heir):
 			return "its heir is dead: " + l.String()
 		case l.Heir != "" && !back:
-			return "it is on its way: " + l.String()
+			return "it is being handed off: " + l.String()
 		}
 		shares[owner]++
 	}
 	for _, st := range w.streams {
 		for sh := range st.shards() {
 			if st.named && !w.loose(st) && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
-				return "nobody knows of " + about(st.name, sh.ID)
+				return "there is no lease of " + about(st.name, sh.ID)
 			}
 		}
 	}
@@ -447,7 +449,7 @@ func (w *world) well() string {
 	for _, s := range v.Workers {
 		l := w.books.of[s.Session]
 		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
-			return "nobody has found out that " + s.Name + " is dead"
+			return "no worker has noticed that " + s.Name + " is dead"
 		}
 		// The row of an ended session stays for ten failover times. The simulation does not wait
 		// that long here.

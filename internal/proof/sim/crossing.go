@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// crossing contains the enabled features of an application and their random settings. Only a
-// profile that crosses features has it.
+// crossing contains the enabled features of an application and their random settings. It is nil if
+// the profile does not cross features.
 type crossing struct {
 	on         featureSet
 	batchWait  time.Duration
@@ -34,9 +34,10 @@ var crossingFaults = map[Fault]float64{
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing chooses the features of an application. The seed selects a set of the covering list,
-// and consecutive seeds select consecutive sets. So a run of as many seeds as the list has sets
-// uses each set once. Then makeCrossing adds some compatible features at random.
+// makeCrossing chooses the features of an application. The seed selects a set of the list that
+// [covering] returns, and consecutive seeds select consecutive sets. If a run has as many seeds as
+// the list has sets, each set is used once. Then makeCrossing adds some compatible features at
+// random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return
@@ -96,7 +97,8 @@ func (w *world) makeCrossing(seed uint64) {
 		p.Older = 0
 	}
 	if w.isFirst() {
-		// With a larger difference, records would be too old for minutes.
+		// If the service's clock differed more from true time, records would count as too old for
+		// minutes.
 		w.skew = d.span(-2*time.Second, 2*time.Second)
 	}
 }
@@ -141,7 +143,8 @@ func (w *world) packed() float64 {
 	return .15
 }
 
-// options sets the options of those features that no other part of the simulation sets.
+// options sets the options of the enabled features, except for options that other parts of the
+// simulation set.
 func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration) {
 	if c == nil {
 		return
@@ -157,7 +160,7 @@ func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration
 	}
 }
 
-// waits returns the additional time that a record may wait because of BatchWait.
+// waits returns the additional time that a record may wait because of Options.Batching.MaxWait.
 func (c *crossing) waits() time.Duration {
 	if !c.has(featBatchWait) {
 		return 0
@@ -168,8 +171,8 @@ func (c *crossing) waits() time.Duration {
 // isLoop reports whether the worker's handler is a loop over the single records of all shards.
 func (w *world) isLoop() bool { return w.crosses.has(featLoopForm) }
 
-// loosely reports whether a repeated result may contain other records than the first one. This
-// happens if records expire or checkpoints move into windows.
+// loosely reports whether the repetition of a result may have other records than the first result.
+// That happens if records expire, or if an operator moves a checkpoint into a window.
 func (w *world) loosely() bool { return w.crosses.has(featExpiring) || w.crosses.has(featResetting) }
 
 // checkSize describes what is wrong with the size of a batch. It returns "" if the size is right.

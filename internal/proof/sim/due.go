@@ -41,8 +41,8 @@ type duties struct {
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
-	// late is the last time at which something that began before the last fault was in flight or
-	// completed.
+	// late is the last time at which the application made progress, or at which an effect of a
+	// fault still lasted. The time limit of unsettled begins at late.
 	late   int64
 	places uint64             // hash of the checkpoints, if records are dropped
 	done   int                // records that are not missing, plus shards
@@ -54,14 +54,14 @@ func newDuties() duties {
 	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
-// hindered contains the recent hindrances of a life. Each hindrance is the time until which it
-// explains that nothing happens.
+// hindered contains the recent hindrances of a life. Unless a field has another comment, it is the
+// time until which the hindrance excuses the life from its duties.
 type hindered struct {
 	store int64
 	beat  int64 // when a heartbeat last took effect, possibly long after a crash
 	begun int64 // when the first heartbeat took effect
-	// unbeaten is like store, but only for heartbeats. The next successful heartbeat restarts the
-	// leader's own watchdog.
+	// unbeaten is like store, but only for heartbeats. After an outage, the next successful
+	// heartbeat restarts the time after which the leader resigns.
 	unbeaten int64
 	resigned int64
 	stopping int64 // since when the life has been stopping
@@ -72,7 +72,7 @@ type hindered struct {
 
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
-// keepsFromStore notes that a call to the store fails, and that this takes the duration d.
+// keepsFromStore notes that a call to the store will fail after the duration d.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
 	if c.op == "leave" { // the worker retries it for this long
 		d = max(d, w.settings.failover)
@@ -84,8 +84,7 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 	}
 }
 
-// keepsFromReading notes that a call about a shard or stream fails, and that this takes the
-// duration d.
+// keepsFromReading notes that a call about a shard or stream will fail after the duration d.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
 	if w.sink != nil { // the leases of ancestors are read for the sink too
@@ -185,7 +184,7 @@ func (w *world) overdue() {
 		if leader != nil { // also if the leader resigns later
 			d.leaderless = max(d.leaderless, leader.hindered.beat, leader.hindered.unbeaten)
 		}
-		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
+		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "no worker leads" })
 	}
 	w.stepsDown()
 	if w.stage == stopping {
@@ -203,8 +202,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars notes the time from which the leader's calls to the store fail. That is now, or the end of
-// its current call.
+// bars notes the time from which the leader's calls to the store fail. That is now. If one of these
+// calls is in progress, it is half of the failover time later, when that call has ended.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -226,8 +225,8 @@ func (w *world) stepsDown() {
 
 // watched returns the time from which the current leader must know how long each session has been
 // silent. The leader already watched the sessions as a follower. So this time is the end of the
-// previous leadership, not the beginning of its own. Anything that hindered the leader at that time
-// also hindered its watching.
+// previous leadership, not the beginning of the current one. A fault that hindered the leader at
+// that time also hindered its watching.
 func (w *world) watched() int64 {
 	leader, leads := w.runs(w.leader)
 	if !leads || leader.leads == math.MaxInt64 {
@@ -324,7 +323,8 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 			delete(d.missing, sh) // the shard waits for the parent
 			return
 		case known && w.streamOf(&l) != nil && l.Epoch > 1:
-			// The parent is a tombstone from before the start, which no worker finished.
+			// A worker finished this parent. A lease that is finished at epoch 1 never had an
+			// owner: it was created as finished, because the shard ended before the start.
 			named = true
 		}
 	}
@@ -372,14 +372,16 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		// No lease is assigned before the leader has listed the stream.
+		// If the application starts at the tip or at a time, no lease is assigned before the leader
+		// has listed the stream.
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		switch leader := w.books.of[w.leader]; {
 		case !w.readable(l, sh):
 			d.since = now
-		// No lease is assigned before a worker that reads the stream has listed it.
+		// If the leader does not read the stream, no lease is assigned before a worker that reads
+		// the stream has listed it.
 		case leader != nil && !leader.reads(l.Stream):
 			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
@@ -392,7 +394,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		// The parent was set back after the lease was assigned.
+		// The lease of a parent was set back to an earlier position after this lease was assigned.
+		// No worker gets this lease before the parent is finished again.
 		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) {
 			d.since = now
 			return
@@ -418,8 +421,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
-		// The record may wait for records that other goroutines of the process handle alone, or for
-		// records that kill every worker.
+		// The record may wait until other goroutines of the process have handled single records, or
+		// for records that kill every worker.
 		if w.killers != nil || w.isLoop() {
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)
@@ -433,7 +436,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
 			may += d.line.inLine(at, w.shardsOf(owner))
 		}
-		// A consumer may have to be found. A subscription may be taken, or be refused for a while.
+		// The worker may first have to find the fan-out consumer. Another subscription may exist,
+		// or Kinesis may refuse a subscription for a while.
 		if w.reading == weir.FanOutRegister {
 			may += 20 * time.Second
 		}

@@ -6,7 +6,7 @@ import "time"
 
 // othersKeep returns the time until which handlers of other shards may have held all the memory for
 // large records. It is the last time at which at least two of these handlers were running. A single
-// handler that holds a page for long does not delay other shards.
+// handler that holds an answer of GetRecords for long does not delay other shards.
 func (h *hindered) othersKeep(shard string) int64 {
 	last, before := int64(0), int64(0)
 	for of, at := range h.handles {
@@ -28,11 +28,11 @@ type line struct {
 }
 
 // inLine returns the maximum time that a shard waits for memory while fewer than two handlers hold
-// any. since is when the wait began. The shard waits 10 s before it joins the queue, and for two
-// reads whose results are discarded. It then waits for each shard ahead of it in the queue. Each
-// read may take 5 s because of the service's limit. A page is held for at most 5 s before the next
-// shard is served. Shards that the worker has lost or finished since the wait began may also have
-// been ahead in the queue.
+// memory. since is when the wait began. The shard waits 10 s before it joins the queue. This time
+// includes two reads whose results are discarded. The shard then waits for each shard ahead of it
+// in the queue. Each read may take 5 s because of the service's limit. Memory is held for at most 5
+// s before the next shard is served. Shards that the worker has lost or finished since the wait
+// began may also have been ahead in the queue.
 func (n *line) inLine(since int64, shards int) time.Duration {
 	if since != n.since {
 		*n = line{since: since}

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// unsettled checks that the application makes progress until everything is well. It starts when the
-// faults have ended, handlers from before that have returned, and all crashed workers have
-// restarted.
+// unsettled checks that the application makes progress until everything is well. The time limit
+// begins when the faults have ended, all handlers that began before that have returned, and all
+// crashed workers have restarted.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()

@@ -12,8 +12,8 @@ func (w *world) outageEnds(at int64) {
 	}
 }
 
-// outagesSince returns the total duration of the outages since a time. Only outages that every
-// worker must have noticed count.
+// outagesSince returns the total duration of the outages since a time. Only outages of at least two
+// heartbeat intervals count, because every worker must have noticed them.
 func (w *world) outagesSince(then int64) (sum int64) {
 	for _, o := range w.outages {
 		if o.to-o.from >= int64(2*w.settings.beat) {
@@ -33,6 +33,6 @@ func (w *world) mayEnd(session string) {
 	}
 	silent := w.now() - l.hindered.beat - w.outagesSince(l.hindered.beat)
 	if least := int64(w.settings.failover) * 20 / 21; silent < least {
-		w.breaks("the session of %s is ended when it has been silent for %.3f s beside outages, %v is the least", l.who, float64(silent)/1e9, time.Duration(least))
+		w.breaks("the session of %s is ended after %.3f s of silence without outages, but at least %v is required", l.who, float64(silent)/1e9, time.Duration(least))
 	}
 }

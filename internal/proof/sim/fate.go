@@ -165,7 +165,7 @@ func (w *world) listens(c *call) {
 	})
 }
 
-// The faults of all calls to the store, and those of some calls.
+// The faults that can happen to every call to the store, to View, and to Apply.
 var (
 	ofStore = []Fault{StoreFails, StorePanics, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
 	ofView  = append(slices.Clone(ofStore), TornView)
@@ -190,13 +190,13 @@ func (w *world) answerBack(c *call, r reply) {
 }
 
 // lastWord cuts a worker off from the store as soon as its heartbeat has taken effect. The answer
-// to the heartbeat still arrives, but late. If a worker measured its trust from the arrival of the
-// answer, it would trust its leases for longer than the store waits.
+// to the heartbeat still arrives, but late. If a worker measured the lease validity from the
+// arrival of the answer, it would use its leases for longer than other workers wait.
 func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
-	// A leader whose trust has ended can lead again only after this answer.
+	// A leader whose leases are no longer valid can lead again only after this answer.
 	w.keepsFromStore(c, there+back)
 	w.after(there, func() {
 		r := w.effect(c)

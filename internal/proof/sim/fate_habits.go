@@ -116,7 +116,7 @@ func (w *world) goesOn(c *call, h *handling) {
 }
 
 // leaves notes which records a failed call leaves undone. named is the number of records before the
-// one that the error names.
+// record that the error names.
 func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
@@ -132,7 +132,8 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	}
 }
 
-// noted returns the number of remaining records that goroutines marked as done later.
+// noted returns the number of records up to the last record that a goroutine marked as done after
+// the call that started it.
 func (left *leftover) noted(done map[judge.ID]uint64) int {
 	for i, id := range slices.Backward(left.ids) {
 		if done[id] == left.epoch {
@@ -174,7 +175,7 @@ func (w *world) follows(c *call, h *handling) {
 	}
 }
 
-// admitLate continues a goroutine that a handler left behind, at a time of its own.
+// admitLate lets a goroutine that a handler left behind continue at a random time.
 func (w *world) admitLate(c *call, _ *late) {
 	d := w.dice(c, "")
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })

@@ -83,8 +83,8 @@ func (w *world) admitEmission(c *call, e *emission) {
 
 var errFenced = errors.New("sim: another owner was here")
 
-// keepResults stores results. If there is a sink, it stores the position too. A call that was
-// abandoned has been rolled back.
+// keepResults stores results. If there is a sink, it stores the position too. If the worker has
+// crashed or has abandoned the call, it stores nothing.
 func (w *world) keepResults(c *call, e *emission) error {
 	r := &e.results
 	if c.life.dead.Load() || c.gone.Load() {

@@ -45,8 +45,8 @@ const (
 // featureNames contains the name of each feature, and a two-letter abbreviation for the columns of
 // a matrix.
 var featureNames = [features]struct{ name, short string }{
-	{"Parallel", "Pa"}, {"OnFailure.MaxAttempts", "At"}, {"GiveUp.MaxAge", "Ag"}, {"GiveUp.Bisect", "Bi"}, {"FailedAt", "FA"}, {"Reject", "Re"},
-	{"RejectOld", "TO"}, {"Filter", "Fi"}, {"BatchWait", "BW"}, {"BatchBytes", "BB"}, {"Idle", "Id"}, {"Open", "Op"}, {"Pull", "Pu"}, {"RecordFunc", "RF"},
+	{"Parallel", "Pa"}, {"OnFailure.MaxAttempts", "At"}, {"OnFailure.MaxAge", "Ag"}, {"OnFailure.Bisect", "Bi"}, {"FailedAt", "FA"}, {"Reject", "Re"},
+	{"RejectOld", "TO"}, {"Filter", "Fi"}, {"Batching.MaxWait", "BW"}, {"Batching.MaxBytes", "BB"}, {"Idle", "Id"}, {"Open", "Op"}, {"Pull", "Pu"}, {"RecordFunc", "RF"},
 	{"Records", "Rs"}, {"Position", "Po"}, {"windows", "Wi"}, {"Hold", "Ho"}, {"ReuseBuffers", "RB"}, {"aggregates", "Ax"}, {"KeepPacked", "KP"},
 	{"Done, Checkpoint", "Do"}, {"SuspectAfter", "Su"}, {"FanOut", "FO"}, {"Expired", "Ex"}, {"pauses", "Ps"}, {"drains", "Dr"}, {"resets", "Rt"},
 }

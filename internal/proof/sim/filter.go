@@ -12,7 +12,7 @@ type filters struct {
 	w    *world
 	part float64 // fraction of the records
 	// stretch is the number of consecutive records of a key that are dropped together or kept
-	// together. If it is large, whole pages are dropped.
+	// together. If it is large, all records of an answer to GetRecords may be dropped.
 	stretch int
 	notJSON weir.NotJSON
 	dropped int
@@ -76,7 +76,7 @@ func (w *world) putFiltered(id judge.ID, shard string) {
 	w.judge.PutDropped(id, shard)
 }
 
-// droppedRecords returns the number of records that were put and are dropped.
+// droppedRecords returns the number of records that were put and that the filter drops.
 func (w *world) droppedRecords() int {
 	if w.filters == nil {
 		return 0

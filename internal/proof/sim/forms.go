@@ -27,9 +27,9 @@ func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	return l.handle(ctx, &none)
 }
 
-// loop runs a worker that ranges over its records. The body of the loop retries after a failure. If
-// the body was delayed for as long as a lease may be trusted, it leaves the loop. Another worker
-// may own the record by then, and the body cannot know that.
+// loop runs a worker that ranges over its records. The body of the loop retries after a failure.
+// After half of the failover time, the body leaves the loop instead, because another worker may own
+// the record by then and the body cannot know that.
 func (l *life) loop(c *weir.Consumer) error {
 	for r, err := range c.Records(l.ctx) {
 		if err != nil {

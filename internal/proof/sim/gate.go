@@ -133,8 +133,9 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first distinguishes simultaneous calls of one worker or producer: those that change leases, those
-// that put records, and those of handlers of several keys of a shard.
+// first returns a text that distinguishes simultaneous calls of one worker or producer. Only three
+// kinds of calls need it: calls that change leases, calls that put records, and calls of handlers
+// for several keys of a shard.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:

@@ -95,7 +95,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		all.Wait()
 		return errors.Join(errs...)
 	},
-	// Mark like a function that is called for each record.
+	// Mark as weir.RecordFunc does.
 	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		some := *b
 		some.Records = append(slices.Clone(records), weir.Record{})

@@ -40,7 +40,7 @@ func (l *life) hook(what, about string, epoch uint64) {
 	case d.chance(w.profile.Rates[HookBlocks]):
 		f = HookBlocks
 	case what != "log" && d.chance(w.profile.Rates[HookPanics]):
-		// After a panic of the logger, weir would print on standard error.
+		// The logger never panics, because weir would print its panics on standard error.
 		f = HookPanics
 	default:
 		return

@@ -75,7 +75,7 @@ func (w *world) kills(id judge.ID) bool {
 	}
 	// Let several records kill only if there are dead letters and no sink. With a sink,
 	// dead-lettered records are read again, and weir does not remember two killing records in a row
-	// for long enough. Without GiveUp, the pauses get longer with each killing record.
+	// for long enough. Without dead letters, the pauses get longer with each killing record.
 	if w.sink == nil && w.letters != nil {
 		return true
 	}
@@ -102,7 +102,8 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	return kills
 }
 
-// killsOneMore notes that a record kills a worker, and checks the maximum.
+// killsOneMore notes that a record kills a worker. It checks that the record has not killed too
+// many workers.
 func (w *world) killsOneMore(h *handling) {
 	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
@@ -185,7 +186,8 @@ func (w *world) diedTrying(shardOf, position string) bool {
 	return false
 }
 
-// sameRecord reports whether a position is the one after the record of a letter.
+// sameRecord reports whether a position is directly after a record. letter is the position or the
+// sequence number in the dead letter of that record.
 func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }
@@ -199,11 +201,11 @@ func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int)
 	case together != 1:
 		return fmt.Sprintf("%s is dead-lettered as one that kills, with %d others", id, together-1)
 	case k.alone[id] == 0 && !w.diedTrying(about(letter.Stream, letter.Shard), letter.Position):
-		return fmt.Sprintf("%s is dead-lettered as one that kills, and nobody died with it alone", id)
+		return fmt.Sprintf("%s is dead-lettered as one that kills, but no worker died while it handled only this record", id)
 	case letter.Attempts < k.after:
 		return fmt.Sprintf("%s is dead-lettered after %d workers died, not %d", id, letter.Attempts, k.after)
 	case letter.Attempts > len(k.ended):
-		return fmt.Sprintf("%s is dead-lettered after %d workers died, it says; %d did", id, letter.Attempts, len(k.ended))
+		return fmt.Sprintf("%s is dead-lettered after %d deaths of workers according to its dead letter, but %d died", id, letter.Attempts, len(k.ended))
 	}
 	return ""
 }

@@ -171,8 +171,8 @@ func (w *world) lastingWays() []int {
 	return ways
 }
 
-// badAt returns how handlers always fail at one of the records. It returns nil if handlers do not
-// always fail at any of them.
+// badAt returns the failure at the first record at which handlers always fail. It returns nil if
+// there is no such record.
 func (w *world) badAt(ids []judge.ID) *badly {
 	if w.letters == nil {
 		return nil
@@ -243,7 +243,7 @@ func (s *letters) of(by judge.Worker, epoch uint64, id judge.ID) *failures {
 // lettersCall is a call that stores dead letters.
 type lettersCall struct{ letters []deadletter.Letter }
 
-// put is the destination of every worker.
+// put stores dead letters. It is the destination of dead letters for every worker.
 func (l *life) put(ctx context.Context, all []deadletter.Letter) error {
 	c := &call{life: l, op: "letters", about: about(all[0].Stream, all[0].Shard), ctx: ctx, body: lettersCall{all}}
 	r := l.w.gate.wait(c)
@@ -333,7 +333,7 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		case letter.Reason == deadletter.Attempts && letter.Attempts < p.MaxAttempts:
 			w.breaks("%s is dead-lettered after %d attempts of %d", id, letter.Attempts, p.MaxAttempts)
 		case letter.Reason == deadletter.Rejected && f.rejected == 0:
-			w.breaks("%s is dead-lettered as rejected, and nobody has", id)
+			w.breaks("%s is dead-lettered as rejected, but no handler rejected it", id)
 		case letter.Reason == deadletter.Rejected && !alone, p.Bisect && !alone:
 			w.breaks("%s is given up for others that it was handed over with", id)
 		case letter.Reason == deadletter.Age && (p.MaxAge == 0 || w.wall().Sub(letter.Arrived) < p.MaxAge-w.skewed()):
@@ -381,7 +381,7 @@ func (w *world) sawLetters() {
 	}
 	for id := range w.letters.ids {
 		if _, put := w.books.home[id]; !put {
-			w.breaks("there is a dead letter of %s, which nobody put", id)
+			w.breaks("there is a dead letter of %s, which was never put", id)
 		}
 	}
 	for id := range w.books.home {

@@ -294,12 +294,12 @@ func (w *world) returned(l *life, err error) {
 // holdsNothing reports a violation if Run returned no error about leases, although the store still
 // lists some leases of the worker.
 func (w *world) holdsNothing(l *life, err error) {
-	v, failed := w.store.View(context.Background(), "app", "")
+	v, failed := w.store.View(context.Background(), w.app, "")
 	if failed != nil {
 		w.breaks("looking at the store: %v", failed)
 		return
 	}
-	// Its leases may stay until a worker reads the stream.
+	// The leases of an ended session may stay until a worker reads the stream.
 	if w.profile.Apart && w.isEnded(v, l.session) {
 		return
 	}
@@ -353,7 +353,8 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
-// names notes the name of an application that the life passes to the store, if it is not its own.
+// names notes the application's name in a call to the store, if the life belongs to another
+// application.
 func (l *life) names(app string) {
 	if app != l.w.app {
 		l.w.foreign.Store(&app)

@@ -174,8 +174,9 @@ func (o *operator) place(l *lease.Lease) shard.Position {
 	return at
 }
 
-// unchanged tells the judge about leases that stay unchanged. They were already at their
-// destination, and have had no owner. All their later records must be handled from now on too.
+// unchanged tells the judge about leases that the reset leaves unchanged. They were already at the
+// destination and did not change after the operator read them. As after a move, all records after
+// the destination must be handled.
 func (o *operator) unchanged(steps []change.Step, seen leases) {
 	for i := range steps {
 		s := &steps[i]
@@ -186,7 +187,8 @@ func (o *operator) unchanged(steps []change.Step, seen leases) {
 }
 
 // carryOut moves the leases, either all at once or in two calls with other calls in between. The
-// command uses several calls for many leases, and some stores do so for any number.
+// command uses several calls for many leases, and some stores need several calls for any number of
+// leases.
 func (o *operator) carryOut(steps []change.Step) {
 	o.moving = true
 	part := len(steps)
@@ -246,8 +248,8 @@ func (o *operator) apply(steps []change.Step) (left int) {
 	return left
 }
 
-// wanted tells the judge which record of a shard is the first that must be handled again. It does
-// not matter whether the records from this one on were handled under an earlier epoch.
+// wanted tells the judge which record of a shard is the first that must be handled again. The
+// records from that record on must be handled even if they were handled under an earlier epoch.
 func (o *operator) wanted(s *change.Step, epoch uint64) {
 	b := &o.w.books
 	i := slices.IndexFunc(o.st.now.Shards, func(sh *model.Shard) bool { return sh.ID == s.Shard })

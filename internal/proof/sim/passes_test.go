@@ -50,8 +50,8 @@ func TestLeaseOfACall(t *testing.T) {
 	}
 }
 
-// TestHandlingAgainIsProgress checks which handled records of a series count as progress, although
-// an earlier owner has handled all of them.
+// TestHandlingAgainIsProgress checks the rule of noteFinished. After the end of the faults, a
+// record counts as progress once for each life, also if an earlier life has handled it.
 func TestHandlingAgainIsProgress(t *testing.T) {
 	id := func(n int) judge.ID { return judge.ID{Key: "k", N: n} }
 	one, two := &life{}, &life{}

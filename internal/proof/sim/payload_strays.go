@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// uncounted returns a stray that user code received but that results do not count yet, because
-// windows are open. It returns the zero ID if results count all strays.
+// uncounted returns a stray (a record that belongs to no window) that user code received, but that
+// results do not count yet because windows are open. It returns the zero ID if results count all
+// strays.
 func (v *windows) uncounted() judge.ID {
 	if v == nil || v.payload == nil || v.w.loosely() {
 		return judge.ID{}
@@ -27,8 +28,8 @@ func (v *windows) uncounted() judge.ID {
 }
 
 // keepsStrays tells the judge about the strays of a previous owner when the sink stores the owner's
-// results. The next owner starts after these results, so it does not read the strays before the end
-// of the results.
+// results. The next owner starts at the end of these results, so it does not read the strays before
+// that point.
 func (w *world) keepsStrays(l *life, about string, e *emission) {
 	if len(l.strays[about]) == 0 {
 		return
@@ -46,10 +47,10 @@ func (w *world) keepsStrays(l *life, about string, e *emission) {
 	l.strays[about] = left
 }
 
-// repeats returns the records of results that may also be in earlier results. A term can begin
-// right before a record at which the time entered a new window. The term then leaves out records of
-// earlier windows. If that record has expired, the term cannot know this and counts the records
-// again.
+// repeats returns the records of ids that may be in results from the position from although earlier
+// results contain them. A term may start at the first record of a new window. It must then not
+// count later records that belong to earlier windows. If that first record has expired, the worker
+// does not know about the new window, so it counts those records again.
 func (v *windows) repeats(of string, from weir.Position, ids []judge.ID) map[judge.ID]bool {
 	if v.payload == nil || from.Kind() != shard.Sequence || from.Done() == shard.Whole {
 		return nil

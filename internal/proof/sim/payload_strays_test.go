@@ -88,7 +88,8 @@ func TestStraysAreCountedByLaterResults(t *testing.T) {
 }
 
 // TestStraysOfAFormerOwner checks the strays of a worker whose lease was revoked. The worker moves
-// the sink. Strays before the new position count as handled, and later ones do not.
+// the position of the sink. Strays before the new position count as handled, and later strays do
+// not.
 func TestStraysOfAFormerOwner(t *testing.T) {
 	v := timedRecords(1, 5, 12, 3, 4)
 	w := v.w

@@ -91,7 +91,7 @@ type strayCall struct {
 	why window.Why
 }
 
-// stray is the Config.Stray of every worker.
+// stray handles strays. It is the window.Config.Stray of every worker.
 func (l *life) stray(ctx context.Context, s window.Stray) error {
 	id, _ := idOf(s.Record.Data)
 	key := lease.Key{Stream: s.Record.Stream(), Shard: s.Record.Shard()}
@@ -153,8 +153,8 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check describes what is wrong with results that ended together, as far as that can be known
-// already.
+// check describes what is wrong with the results of windows that ended together. The checks that
+// need all results of a shard are in [payloadTime.tallied].
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts
@@ -196,7 +196,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	}
 	if n := v.upTo(of, r.UpTo); early {
 		p.cuts[of][n] = true
-		// It is not known whether all windows ended there.
+		// The results do not show whether all windows ended there.
 	} else if len(r.Windows) == 0 && !p.cuts[of][n] {
 		p.cuts[of][n] = false
 	}
@@ -256,10 +256,10 @@ func (p *payloadTime) tallied(v *windows, of string) string {
 	return ""
 }
 
-// late reports whether the i-th record of a shard is late. It is late if two things are true. An
-// earlier record has a time at least Lateness after the end of its window. The windows did not all
-// end early between the two records. certain is true if the record is late for sure. perhaps is
-// true if it may be late.
+// late reports whether the i-th record of a shard is late. It is late if two things are true.
+// First, an earlier record has a time at least Lateness after the end of the i-th record's window.
+// Second, the windows did not all end early between these two records. certain is true if the
+// record is late for sure. perhaps is true if it may be late.
 func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool) {
 	all := v.shards[of]
 	past := v.begins(all[i].of).Add(v.size + p.lateness)

@@ -142,7 +142,7 @@ type closedCall struct {
 	err error
 }
 
-// producerOptions draws the options of a producer.
+// producerOptions chooses random options for a producer.
 func producerOptions(d *dice) producer.Options {
 	o := producer.Options{
 		Stream: firstStream, Unordered: d.chance(.2), NoAggregation: d.chance(.3),
@@ -211,7 +211,7 @@ func (w *world) putOne(m *making, d *dice) bool {
 	return err == nil
 }
 
-// heardOutcomes judges the outcomes of all producers since the last call.
+// heardOutcomes checks the outcomes of all producers since the last call.
 func (w *world) heardOutcomes() {
 	if w.producing == nil {
 		return
@@ -226,7 +226,7 @@ func (w *world) heardOutcomes() {
 	}
 }
 
-// hears judges the outcomes of a producer since the last call.
+// hears checks the outcomes of a producer since the last call.
 func (w *world) hears(m *making) {
 	m.mu.Lock()
 	outcomes := m.outcomes

@@ -43,7 +43,7 @@ type arrived struct {
 	timed  bool
 }
 
-// cut is a sequence of records of a shard whose results ended together.
+// cut is a sequence of records of a shard whose windows ended together.
 type cut struct {
 	next int // index of the first record after the cut
 	full bool
@@ -92,7 +92,8 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow notes a record that was put. For an aggregate it notes the last record.
+// putInWindow notes the records of a container that was put, except records that the filter drops.
+// It marks the last noted record of the shard as the last one of its aggregate.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
@@ -153,7 +154,8 @@ type emission struct {
 	judge   *judge.Batch
 }
 
-// emit is the Config.Emit of every worker. It carries out the decision of the driver.
+// emit stores results. It is the window.Config.Emit of every worker, and carries out the decision
+// of the driver.
 func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	of := about(r.Term.Stream, r.Term.Shard)
 	c := &call{life: l, op: "emit", about: of, ctx: ctx, body: &emission{results: r}}
@@ -208,7 +210,7 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut checks records whose results ended together. The records must be consecutive in their shard.
+// cut checks records whose windows ended together. The records must be consecutive in their shard.
 // No record may belong to a later window than the first record.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// scripted are the scheduled faults, in a fixed order.
+// scripted contains the scheduled faults, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets, ProducerCrashes, ProducerCloses, ProducerCutOff}
 
 // ofStreams contains the faults of streams, which applications share.
@@ -219,8 +219,8 @@ func (w *world) calms(leader, reader *life) {
 	}
 }
 
-// diedLate reports whether a worker has died of an earlier fault. An example is a crash with a call
-// that a pause delayed.
+// diedLate reports whether a worker has died since the faults ended. An earlier fault can cause
+// that, for example a crash with a call that a pause delayed.
 func (w *world) diedLate() bool {
 	return slices.ContainsFunc(w.allWorkers(), func(wk *worker) bool { return wk.life == nil })
 }
@@ -233,8 +233,8 @@ func (s *shared) allWorkers() (all []*worker) {
 	return all
 }
 
-// stays chooses a leader and a reader that remain cut off. It returns nil for both unless the seed
-// selects this and there are other workers.
+// stays chooses a leader and a reader that remain cut off. Each of them is nil unless the seed
+// selects its fault and at least two workers run.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0
@@ -315,7 +315,7 @@ func (w *world) leave() {
 // emptied checks the final content of the store.
 func (w *world) emptied() {
 	if n := w.judge.Missing(); n > 0 {
-		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
+		w.breaks("all workers have stopped, but %d records are not handled, such as %s", n, w.judge.Lost())
 	}
 	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
@@ -327,8 +327,9 @@ func (w *world) emptied() {
 		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		// An operator finished the lease. A worker may have held the lease at that time, and may
-		// have died since.
+		// An operator finished the lease. Its field Revoked may still name the worker that held the
+		// lease at that time, also if that worker has died since. No worker reads a finished lease,
+		// so it counts as free.
 		if l.Finished() && l.Owner == "" {
 			continue
 		}
@@ -336,13 +337,13 @@ func (w *world) emptied() {
 			left := s.Ended && w.loose(w.streamNamed(l.Stream)) && w.unsaid[l.Stream]
 			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !left
 		}) {
-			w.breaks("everybody has stopped, and this lease is not free: %s", l)
+			w.breaks("all workers have stopped, but this lease is not free: %s", l)
 		}
 	}
 	for _, s := range v.Workers {
 		// Rows of ended sessions stay for a while.
 		if !s.Ended && !w.books.ghosts[s.Session] {
-			w.breaks("everybody has stopped, and a session is left: %+v", s)
+			w.breaks("all workers have stopped, but a session is left: %+v", s)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *settings) stopsWithin() time.Duration {
 }
 
 // explains returns how long after a fault its consequences may appear. A worker that was cut off
-// handles its records for as long as it trusts its leases.
+// handles its records for as long as its leases are valid.
 func (s *settings) explains() time.Duration { return 5*time.Second + 2*s.failover }
 
 // learnsOfStream returns how long a recreated stream may be mistaken for the old one. That ends

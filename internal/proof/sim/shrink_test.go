@@ -33,7 +33,7 @@ func TestAKindOfWrongHasNoNumbers(t *testing.T) {
 	if b := kind("6m0s after the last fault 3 records are not handled, such as 2:k1/7 of 2/shardId-000000000001"); a != b {
 		t.Errorf("%q and %q", a, b)
 	}
-	if b := kind("two workers trust 1/shardId-000000000001 at once"); a == b {
+	if b := kind("the lease of 1/shardId-000000000001 is valid for two workers at once"); a == b {
 		t.Errorf("%q is the kind of everything", a)
 	}
 }

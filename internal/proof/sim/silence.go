@@ -4,8 +4,9 @@ import "time"
 
 // This file counts second tries of reads. weir sends a read a second time if the first try gets no
 // answer. It may do so for one in twenty answered reads, plus ten at the start. The second tries of
-// a life are counted from its calls. A shard is excused for the whole time of a call that hangs
-// only if no second try was left, or if the second try hangs too.
+// a life are counted from its calls. Normally a call that hangs excuses its shard only for the time
+// until the second try succeeds. It excuses the shard for the whole time of the call if no second
+// try was left, or if the second try hangs too.
 
 // silentWithin is the maximum duration of a read whose first try gets no answer. It is the longest
 // tolerated silence, plus the time of an answer.
@@ -37,7 +38,7 @@ func (t *tries) arrives(c *call, now int64) (second bool) {
 	return second
 }
 
-// left reports whether there is certainly a second try for each of this many calls.
+// left reports whether weir can certainly make a second try for each of the given number of calls.
 func (t *tries) left(calls int) bool { return 20*(t.second+calls) <= 200+t.answers }
 
 // hangs notes that a call to Kinesis is answered late or not at all.

@@ -27,8 +27,8 @@ type sink struct {
 	backups  []backup
 	complete bool // it reports an unknown shard as empty
 	ends     bool // it also stores the ends of shards
-	// torn contains shards whose position was at a record that has expired. For windows by payload
-	// time, it is not known which windows had ended there.
+	// torn contains shards whose position was inside an aggregate that has expired. For windows by
+	// payload time, it is not known which windows had ended there.
 	torn map[string]bool
 
 	// doubts means that the sink was restored or has returned a wrong position. A lease may then be
@@ -94,8 +94,8 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// expires notes that a record has expired. It checks whether reading of the shard would start at
-// that record.
+// expires notes that a record has expired. If the position of its shard is inside this record, an
+// aggregate, the shard becomes torn.
 func (s *sink) expires(of, number string) {
 	at := s.at[of]
 	s.torn[of] = s.torn[of] || at.SequenceNumber() == number && at.Done() != shard.Whole
@@ -126,9 +126,9 @@ func (w *world) setsBack(id string, d *dice) {
 
 // tellsLost reports whether weir can detect from the positions of a restored sink that records are
 // lost. It is used for sinks that do not report unknown shards. For such a sink, weir detects the
-// loss only if the sink contains the shard of each lost record, or an ancestor of that shard. This
-// includes records that an earlier restore lost and that are still missing, because checkpoints
-// have passed them.
+// loss only if the sink contains the shard of each lost record, or an ancestor of that shard. The
+// lost records include those that an earlier restore lost and that are still missing. Checkpoints
+// have passed these records, so workers do not read them again.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -157,7 +157,7 @@ type sinkReply struct {
 	panics bool
 }
 
-// shardRun returns the run of a worker with a sink. It sets l.pulls.
+// shardRun returns the function that runs a worker with a sink. It sets l.pulls.
 func (l *life) shardRun(consumer *weir.Consumer) func() error {
 	position, idle := l.position, time.Duration(0)
 	if c := l.w.crosses; c != nil {
@@ -226,7 +226,7 @@ func (l *life) pull(ctx context.Context, s *weir.Puller) error {
 		if err := l.handle(ctx, b); err != nil {
 			return err
 		}
-		// Otherwise a later call marks the records.
+		// If notes is false, a later call marks the records.
 		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil)
 		if l.w.crosses.has(featHolds) {
 			why := ""
@@ -365,6 +365,6 @@ func (w *world) shardAbout(about string) string {
 	return nameOf(w.streams[0].now, about)
 }
 
-// opensLess reports whether a worker can never read the leases. Shards of sinks need the leases to
-// start.
+// opensLess reports whether a worker can never read the leases. A worker with a sink needs them to
+// open a shard.
 func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

@@ -79,7 +79,7 @@ type world struct {
 	parallel weir.Concurrency
 	filters  *filters // nil if no record is dropped
 	windows  *windows // nil without windows
-	// nil if records are put without a producer
+	// producing is nil if records are put without a producer.
 	producing *producing
 	streams   []*stream
 	operator  *operator // nil while none is running

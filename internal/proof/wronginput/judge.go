@@ -52,8 +52,8 @@ func problems(r result) []string {
 	return found
 }
 
-// usual reports whether a line also appears with right inputs. It announces a wait, which any
-// command may do on a busy machine, or the transport of a worker.
+// usual reports whether a line also appears with valid inputs. Such a line names the transport of a
+// worker, or announces a wait, which is possible with any command on a busy machine.
 func usual(line string) bool {
 	return strings.Contains(line, `msg="calling Kinesis"`) || strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }

@@ -2,7 +2,7 @@
 // [Decoder] pulls values from a request. An [Encoder] appends an answer to a buffer. Both types
 // support both formats.
 //
-// The package uses no reflection. A page of ten thousand records is encoded directly into the
+// The package uses no reflection. An answer with ten thousand records is encoded directly into the
 // buffer that is sent. Input is untrusted: every length is checked against the available bytes, and
 // the nesting depth is limited.
 package codec
@@ -40,7 +40,7 @@ func (f Format) String() string {
 // maxDepth is the maximum nesting depth of a body. The deepest request of the API has five levels.
 const maxDepth = 32
 
-// ErrFormat is the error that every Decoder error wraps. Decoders fail on a malformed body and on a
+// ErrFormat is wrapped by every error of a Decoder. Decoders fail on a malformed body and on a
 // value of the wrong type.
 var ErrFormat = errors.New("malformed body")
 
@@ -96,7 +96,7 @@ type Decoder interface {
 }
 
 // NewDecoder returns a decoder that reads body. The decoder does not change body, and its results
-// do not refer to it.
+// do not refer to body.
 func NewDecoder(f Format, body []byte) Decoder {
 	if f == CBOR {
 		return &cborDecoder{in: body}

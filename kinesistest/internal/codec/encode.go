@@ -172,8 +172,8 @@ func (e *Encoder) Null() {
 	e.buf = append(e.buf, cborNull)
 }
 
-// Time writes a timestamp: seconds with three decimals in JSON, milliseconds
-// under tag 1 in CBOR.
+// Time writes a timestamp: in JSON as seconds with three decimals, in CBOR as milliseconds under
+// tag 1.
 func (e *Encoder) Time(t time.Time) { e.Millis(t.UnixMilli()) }
 
 // Millis writes a timestamp given in milliseconds since the epoch.

@@ -55,8 +55,9 @@ func (b *bucket) use(now time.Time, rate, n float64) {
 	b.tokens, b.at = b.level(now, rate)-n, now
 }
 
-// useRead takes the bytes of a page from the bucket. A page larger than one second's worth blocks
-// the shard for as long as the page is worth: five seconds for 10 MiB.
+// useRead takes the bytes of a page from the bucket. A page that is larger than the limit of one
+// second blocks the shard for the time in which the rate allows that many bytes: five seconds for
+// 10 MiB.
 func (b *bucket) useRead(now time.Time, rate, n float64) {
 	b.use(now, rate, n)
 	if n > rate {

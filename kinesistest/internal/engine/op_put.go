@@ -137,8 +137,9 @@ func (r *PutRecord) do(c *call) error {
 }
 
 // orders reports whether text is a valid SequenceNumberForOrdering of the entry. The number may
-// have any known format, and its time must have passed. If it belongs to an open shard, that shard
-// must be the entry's. The number of a closed shard belongs to a record before a split or merge.
+// have any known format, and its time must have passed. If the number belongs to an open shard, the
+// entry must belong to the same shard, unless the stream spreads records itself. A number of a
+// closed shard is always valid, because that shard was split or merged since.
 func (c *call) orders(s *stream, p *entry, text string) bool {
 	n, ok := parseSequence(text)
 	if !ok {

@@ -122,7 +122,7 @@ func (c *call) shardIDs(stream string, ids ...string) error {
 }
 
 // anyShard returns a shard to read from, which may be open or closed. If the stream or the shard is
-// missing, the error is the same, like the service's. The caller holds e.mu.
+// missing, anyShard returns the same error, like the service. The caller holds e.mu.
 func (c *call) anyShard(stream, id string) (*stream, *shard, error) {
 	if err := c.shardIDs(stream, id); err != nil {
 		return nil, nil, err

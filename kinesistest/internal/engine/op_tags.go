@@ -19,7 +19,7 @@ type ChangeTags struct {
 }
 
 // resourceRef is the part of a request that names a stream or consumer. If byARN is false, it names
-// a stream like streamRef. Otherwise it names a stream or consumer by its ARN.
+// a stream as a streamRef does. Otherwise it names a stream or consumer by its ARN.
 type resourceRef struct {
 	streamRef
 	resource optText
@@ -113,7 +113,7 @@ func (r *ChangeTags) do(c *call) error {
 }
 
 // tagCharacters matches the characters that tags may contain. A percent sign passes this check of
-// the service, and fails the next one. All AWS services reserve the prefix reservedTags. The text
+// the service, and fails the next check. All AWS services reserve the prefix reservedTags. The text
 // with which Kinesis refuses the prefix is not recorded.
 var tagCharacters = regexp.MustCompile(`^[\x{00C0}-\x{1FFF}\x{2C00}-\x{D7FF}\w./\-=+ @%:]*$`)
 

@@ -104,8 +104,8 @@ func (sh *shard) trim(horizon int64) int64 {
 		size += sh.records[i].size()
 	}
 	sh.trimmed = arrivalSecond(sh.records[n-1].arrival)
-	// Copy the slice to release the dropped records. The copy waits until half of the array is
-	// dropped records; otherwise a busy shard would copy on each read.
+	// Copy the slice to release the dropped records. The copy waits until half of the array
+	// contains dropped records; otherwise a busy shard would copy on each read.
 	sh.records = sh.records[n:]
 	if sh.dead += n; sh.dead > len(sh.records) {
 		sh.records, sh.dead = slices.Clone(sh.records), 0
@@ -179,8 +179,8 @@ func (sh *shard) between(index uint64, now time.Time) string {
 	return sequence{created: sh.second, index: index - 1, arrival: max(second+1, seconds(now)), shard: sh.number}.String()
 }
 
-// isPast reports whether s was returned by between. Such a number is larger than that of the record
-// with its index.
+// isPast reports whether between returned s. Such a number is larger than the number of the record
+// with the same index.
 func (sh *shard) isPast(s sequence) bool {
 	second, known := sh.arrived(s.index)
 	return known && s.arrival > second

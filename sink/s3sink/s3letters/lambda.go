@@ -41,7 +41,8 @@ func NewLambda(client *s3.Client, bucketName, prefix string, form deadletter.Lam
 }
 
 // Writable returns an error if objects cannot be written. Call it at the start to find such a
-// problem before a record has to be dead-lettered. It leaves a small object, PREFIX/_weir/letters.
+// problem before a record has to be dead-lettered. Writable leaves a small object,
+// PREFIX/_weir/letters.
 func (l *Lambda) Writable(ctx context.Context) error {
 	_, _, err := l.bucket.Put(ctx, l.prefix+trialKey, trial, nil, bucket.Condition{})
 	return err

@@ -34,10 +34,10 @@ import (
 // If the key would be longer than S3 allows, it is PREFIX/%HASH.json with the SHA-256 of the ID.
 // Dead letters of earlier versions have no application in their key. The box reads them too.
 //
-// An object contains the letter's JSON. Its state is in the members "state", "since" and
-// "marked_by". A dead letter replaces an existing dead letter with the same ID. A dead letter that
-// is put again becomes Kept again, even if it was handled or dropped before. A worker waits until
-// its dead letters are written, so there are no partial letters.
+// An object contains the letter's JSON. The state of the dead letter is in the members "state",
+// "since" and "marked_by". A dead letter replaces an existing dead letter with the same ID. A dead
+// letter that is put again becomes Kept again, even if it was handled or dropped before. A worker
+// waits until its dead letters are written, so there are no partial letters.
 //
 // Two processes cannot handle the same dead letter without noticing it. A Box marks a dead letter
 // that it has yielded only if the dead letter has not changed since then. If two processes list the

@@ -123,7 +123,8 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// For any ID, the ID finds its own dead letter and no other.
+// Each ID has a key of its own, even if the ID contains slashes and dots, and an invalid ID is
+// refused.
 func TestKeysOfLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -224,7 +225,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// The box reads many dead letters page by page, and the caller may stop early.
+// The box reads many dead letters with several listings, and the caller may stop early.
 func TestManyLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -294,7 +295,8 @@ func TestNew(t *testing.T) {
 
 func second(_ *s3letters.Box, err error) error { return err }
 
-// For any content of an object, reading must not panic, and must find the other letter.
+// For any content of one object, reading must not panic, and must still find the dead letter in the
+// other object.
 func FuzzLetters(f *testing.F) {
 	whole, err := json.Marshal(letter("2"))
 	if err != nil {

@@ -1,4 +1,5 @@
--- ARGV: nonce, actions as JSON: {k kind, s stream, h shard, e epoch, n session, b beat, v lease, p position, o sort key, w born, y on}.
+-- ARGV: the nonce, and the actions as JSON. The members of an action are: k kind, s stream, h shard, e epoch, n session,
+-- b heartbeat count, v lease, p position, o sort key of the position, w born, y on.
 local does = {}
 
 function does.create(a) return create(field(a.s, a.h), a.v) end
@@ -18,7 +19,7 @@ function does.forget(a)
   return true
 end
 
-function does.tell() return true end -- each beat reads the leases anyway
+function does.tell() return true end -- each heartbeat reads the leases anyway
 
 function does.drain(a)
   local row = session(a.n)

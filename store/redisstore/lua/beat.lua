@@ -1,5 +1,6 @@
--- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON, its times if it is the first, whether it asks
--- for the beat counts of all others, the term of the leadership that it gives up or 0, the streams that it reads.
+-- ARGV: the nonce, the session, 1 for the first heartbeat of the session, the rest of the session's row, the progress as
+-- JSON, the times of the worker (for a first heartbeat), 1 to request the heartbeat counts of the other sessions, the
+-- leader's term from which the session resigns (or 0), and the streams that the worker reads.
 local name = ARGV[2]
 local row = session(name)
 if not row and ARGV[3] == '1' then row = {b = '0', e = '0', d = '0'} end
@@ -19,7 +20,7 @@ local others = {}
 if ARGV[7] == '1' then
   local flat = redis.call('HGETALL', SESSIONS)
   for i = 1, #flat, 2 do
-    -- A row that cannot be read is for the leader to complain of. It is not to stop everybody's beats.
+    -- The leader reports an unreadable row. Such a row must not stop the heartbeats of other sessions.
     local readable, other = pcall(cjson.decode, flat[i + 1])
     if flat[i] ~= name and readable and type(other) == 'table' and other.e == '0' and type(other.b) == 'string' then
       others[#others + 1] = flat[i]

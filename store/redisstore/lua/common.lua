@@ -1,11 +1,13 @@
--- What all scripts share. KEYS are those of one application, in one slot; ARGV[1] is a number used once.
+-- This is the common beginning of the scripts. KEYS are the keys of one application, in one slot. ARGV[1] is a nonce.
 --
--- A lease is a JSON object of strings: f (what never changes, for the client), e epoch, o owner, h heir, r revoked, l last, u shunned,
--- p position, k its sort key, w load, b born, d deaths (nil: none). A session's is: b beat, e ended, d drain, t times, s streams (nil: it did not say), x (the rest, for the client). Counts are
--- decimal strings, since numbers here are exact below 2^53 only.
+-- A lease is a JSON object. All its members are strings: f (the fields that never change; only the client reads them),
+-- e epoch, o owner, h heir, r revoked, l last, u shunned, p position, k sort key of the position, w load, b born,
+-- d deaths (nil if there are none). The members of a session are: b heartbeat count, e ended, d drain, t times, s streams
+-- (nil if not reported), x (the other fields; only the client reads them). Counts are decimal strings, because Lua's
+-- numbers are exact only below 2^53.
 local APP, LEASES, SESSIONS, OWNED, PAUSED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local NONCE = ARGV[1]
-local JUMP = 1048576 -- more epochs, terms and revisions than a failover can lose
+local JUMP = 1048576 -- above the number of epochs, terms and revisions that a failover can lose
 
 -- add returns the decimal number s plus n.
 local function add(s, n)
@@ -15,7 +17,7 @@ local function add(s, n)
   return head .. string.format('%015.0f', tail)
 end
 
-local app = nil -- the application's record; nil while nothing is stored of it
+local app = nil -- the application's record; nil if the application does not exist
 do
   local flat = redis.call('HGETALL', APP)
   if #flat > 0 then
@@ -24,14 +26,15 @@ do
   end
 end
 
--- A later version of weir has changed what is stored: nothing is done with it.
+-- If a later version of weir has changed the format of the stored data, the script changes nothing.
 local FORMAT = 1
 if app and app.format and (tonumber(app.format) or FORMAT + 1) > FORMAT then return redis.error_reply('WEIRFORMAT ' .. app.format) end
 
--- run names this run of this server: another one after a restart, and on a replica that was promoted. '' where it is hidden.
+-- run identifies this run of this server. It changes after a restart and on a promoted replica. It is empty if the server
+-- hides it.
 local run = redis.call('INFO', 'server'):match('run_id:(%x+)') or ''
 
--- touch makes the application's record before the first write.
+-- touch creates the application's record before the first write.
 local function touch()
   if app == nil then
     app = {run = run, token = NONCE, leader = '', term = '0', revision = '0'}
@@ -39,8 +42,8 @@ local function touch()
   end
 end
 
-local leases, changed = {}, {} -- by field: what was read (false: not there), and what has to be written
-local moved = false            -- something that views must not hide
+local leases, changed = {}, {} -- by field: leases that were read (false if absent), and fields to write
+local moved = false            -- a lease has changed in a way that views must show
 
 local function field(stream, shard) return stream .. '\0' .. shard end
 
@@ -52,7 +55,7 @@ local function lease(f)
   return leases[f]
 end
 
--- disown and enown keep the list of who owns what. A member is the session, a zero byte and the field.
+-- disown and enown update the index of owned leases. A member of the index is the session, a zero byte and the field.
 local function disown(f, l)
   if l.o ~= '' then redis.call('ZREM', OWNED, l.o .. '\0' .. f) end
 end
@@ -61,7 +64,7 @@ local function enown(f, l)
   if l.o ~= '' then redis.call('ZADD', OWNED, 0, l.o .. '\0' .. f) end
 end
 
--- own makes a session, or nobody for '', the owner and fences the one before.
+-- own makes a session the owner and fences the previous owner. If the session is empty, the lease has no owner afterwards.
 local function own(f, l, session)
   touch()
   disown(f, l)
@@ -92,7 +95,7 @@ local function keep(name, row)
   redis.call('HSET', SESSIONS, name, cjson.encode(row))
 end
 
--- flush writes what was changed.
+-- flush writes the changed leases.
 local function flush()
   for f in pairs(changed) do
     if leases[f] then
@@ -109,7 +112,7 @@ local function flush()
   end
 end
 
--- leads returns the leader's session, term and beat count: nobody when the session has ended or is gone.
+-- leads returns the leader's session, term and heartbeat count. There is no leader if its session has ended or left.
 local function leads()
   if app == nil then return '', '0', '0' end
   local row = app.leader ~= '' and session(app.leader)
@@ -123,8 +126,8 @@ local function lead(name)
   redis.call('HSET', APP, 'leader', name, 'term', app.term)
 end
 
--- progress carries out what a session says of one lease. Sort keys are digits and colons in fixed places, which every locale
--- that < may go by puts into the same order.
+-- progress executes a session's report about one lease. Sort keys consist of digits, and of colons in fixed places, so the
+-- operator < sorts them in the same order in every locale.
 local function progress(name, p)
   local f = field(p.s, p.h)
   local l = lease(f)
@@ -157,9 +160,10 @@ local function progress(name, p)
   end
 end
 
--- The server restarted, or is a replica that was promoted: it may have lost the last writes, so nobody can tell who trusts which
--- lease. All sessions are over, and a session that will never beat owns everything until the leader finds it dead. That takes as
--- long as any worker may go on trusting what it was told before. Counts jump over those that may have been given out.
+-- If the server has restarted, or is a promoted replica, it may have lost the last writes. It is then unknown which worker
+-- may still act on which lease, so all sessions end. A session that never sends a heartbeat owns all leases until the
+-- leader finds it dead. That takes at least as long as any worker may still act on its leases. The epochs and the term
+-- increase by JUMP, so that no lost value is used again.
 if app ~= nil and app.run ~= run then
   local ghost = 'lost:' .. NONCE
   redis.call('DEL', OWNED, SESSIONS)

@@ -1,5 +1,5 @@
--- KEYS: the chunks, a hash; their names by minute, a sorted set. ARGV: the name of a chunk, its minute, its data, the minute before which
--- others have expired, for how many seconds all is kept that nobody adds to.
+-- KEYS: a hash of chunks, and a sorted set of their names by minute. ARGV: the name of a chunk, its minute, its data, the
+-- minute before which other chunks have expired, and the seconds after which both keys expire without a new chunk.
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
 local expired = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. ARGV[4], 'LIMIT', 0, 100)

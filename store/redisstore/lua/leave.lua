@@ -1,4 +1,4 @@
--- ARGV: nonce, session, progress as JSON.
+-- ARGV: the nonce, the session, and its progress as JSON.
 local name = ARGV[2]
 local row = session(name)
 if row and row.e ~= '1' then

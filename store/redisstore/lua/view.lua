@@ -1,4 +1,4 @@
--- ARGV: nonce, the revision that the caller knows.
+-- ARGV: the nonce, and the revision that the caller knows.
 if app == nil then return {'', 0, '', '0', '0', {}, {}, {}} end
 local revision = app.token .. '.' .. app.revision
 local same = revision == ARGV[2]

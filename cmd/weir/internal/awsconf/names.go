@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// CheckStreams checks the values of --stream before they are sent. The service's own error texts
-// are hard to understand.
+// CheckStreams checks the values of --stream before they are sent to the service, because the
+// service's own error texts are hard to understand.
 func CheckStreams(streams ...string) error {
 	for _, s := range streams {
 		// Stream names and consumer names follow the same rule.

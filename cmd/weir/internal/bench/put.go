@@ -272,7 +272,7 @@ func (l *latencies) line() string {
 		figures.Duration(l.at(.9)), figures.Duration(l.at(.99)), figures.Duration(l.max))
 }
 
-// perSecond returns a rate with one decimal if it is low.
+// perSecond formats a rate, with one decimal if the rate is low.
 func perSecond(n float64) string {
 	if n < 100 {
 		return strconv.FormatFloat(n, 'f', 1, 64)

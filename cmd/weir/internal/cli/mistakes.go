@@ -66,7 +66,7 @@ func misspelt(found *cobra.Command, args []string, err error) error {
 	if lost != nil || !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return err
 	}
-	found.SuggestionsMinimumDistance = 2 // number of differing dead letters
+	found.SuggestionsMinimumDistance = 2 // number of differing characters
 	said := fmt.Sprintf("unknown command %.140q for %q", rest[0], found.CommandPath())
 	if like := found.SuggestionsFor(rest[0]); len(like) > 0 {
 		said += ": is it " + strings.Join(like, " or ") + "?"
@@ -110,7 +110,7 @@ func flagsLike(cmd *cobra.Command, name string) (like []string) {
 }
 
 // edits returns the number of edits that turn a into b. An edit inserts, deletes or replaces a
-// dead letter, or swaps two neighbouring letters.
+// character, or swaps two neighbouring characters.
 func edits(a, b string) int {
 	before, last := []int(nil), make([]int, len(b)+1)
 	for j := range last {
@@ -141,7 +141,7 @@ func edits(a, b string) int {
 func RefuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		// Flags that need no value check this when they are set.
+		// A flag that needs no value checks for a blank value when it is set.
 		if f.NoOptDefVal == "" && isBlank(f.Value) {
 			blank = append(blank, "--"+f.Name)
 		}

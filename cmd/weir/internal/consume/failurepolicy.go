@@ -33,9 +33,9 @@ func (o *options) applyFailurePolicy(given func(flag string) bool) error {
 	case !handled:
 		return cli.Usagef("--dead needs a handler that can fail: add --exec or --lambda, or --filter-not-json fail for records that are not JSON")
 	case !when && o.lambda.command != "":
-		return cli.Usagef("--dead alone dead-letters nothing: add --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
+		return cli.Usagef("--dead by itself dead-letters no record: add --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
 	case !when:
-		return cli.Usagef("--dead alone dead-letters nothing: add --max-attempts or --max-age, or let the command reject records, with --exec-results")
+		return cli.Usagef("--dead by itself dead-letters no record: add --max-attempts or --max-age, or let the command reject records, with --exec-results")
 	}
 	if given("outage-grace") && to.OutageGrace == 0 {
 		to.OutageGrace = -1

@@ -73,8 +73,8 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	}
 }
 
-// A consumer given by its ARN is used and never removed. The application's own consumer is removed
-// by the last worker, with the mode "temporary".
+// A worker uses a consumer that is given by its ARN, and never removes it. With the mode
+// "temporary", the last worker removes the application's own consumer.
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

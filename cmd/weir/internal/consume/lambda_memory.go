@@ -102,7 +102,7 @@ func (m *memoryBound) leave(group int) {
 type memoryError struct{ used, most int }
 
 func (e *memoryError) Error() string {
-	return fmt.Sprintf("it used %s of memory, where --lambda-memory allows %s, and was killed", sizeText(e.used), sizeText(e.most))
+	return fmt.Sprintf("it used %s of memory, but --lambda-memory allows %s, and was killed", sizeText(e.used), sizeText(e.most))
 }
 
 // sizeText formats a number of bytes in MiB, rounded up.

@@ -31,7 +31,7 @@ while IFS= read -r line; do
 done
 echo '{"end":true}' >&3`
 
-// Large batches contain two bad records. Each of these gets a dead letter of its own, with the
+// Large batches contain two bad records. Each bad record gets a dead letter of its own, with the
 // command's message. All other records are handled.
 func TestACommandAnswersForEachRecord(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)

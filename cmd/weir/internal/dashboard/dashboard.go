@@ -75,7 +75,7 @@ time limit.`,
 			}
 			for _, h := range o.hosts {
 				if !serve.HostForm.MatchString(h) {
-					return cli.Usagef("--host %q: give a name alone, such as weir.example.com", h)
+					return cli.Usagef("--host %q: give only a name, such as weir.example.com", h)
 				}
 			}
 			if err := o.writes.check(cmd, o.addr); err != nil {

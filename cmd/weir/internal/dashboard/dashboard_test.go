@@ -77,7 +77,7 @@ func TestDashboardRefusesWhatItCannotServe(t *testing.T) {
 		"dashboard needs --store":               {"dashboard"},
 		"memory: exists only inside the worker": {"dashboard", "--store=memory:"},
 		`--addr "127.0.0.1:x": write it like`:   {"dashboard", store, "--addr=x"},
-		`--host "http://a": give a name alone`:  {"dashboard", store, "--host=http://a"},
+		`--host "http://a": give only a name`:   {"dashboard", store, "--host=http://a"},
 		`weir dashboard takes no argument "x"`:  {"dashboard", store, "x"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, args...); !strings.Contains(said, want) {

@@ -21,7 +21,8 @@ import (
 	"github.com/weir-go/weir/dashboard"
 )
 
-// pageWrites contains the flags that allow changes, and those about the users who may make them.
+// pageWrites contains the flags that allow changes, and the flags about the users who may make
+// changes.
 type pageWrites struct {
 	on         bool
 	behindAuth bool

@@ -49,7 +49,7 @@ type changed struct {
 	Taken   int `json:"taken"` // dead letters that another process handled meanwhile
 }
 
-// check completes the filter. It returns an error unless the flags select letters.
+// check completes the filter. It returns an error unless the flags select dead letters.
 func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
 	if err != nil {

@@ -168,8 +168,8 @@ func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.St
 }
 
 // chosen returns the dead letters that the flags select. It prints the error of each dead letter
-// that it cannot read, and returns the number of such letters. If one is true, all dead letters
-// must belong to the same application, or --app must select an application.
+// that it cannot read, and returns the number of such letters. If the argument one is true, all
+// dead letters must belong to the same application, or --app must select an application.
 func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.Box.Items(ctx) {

@@ -18,8 +18,8 @@ import (
 )
 
 // A batch contains a bad record. The other records are handled, and the bad record becomes a dead
-// dead letter with its payload. A retry handles the dead letter later, when the command can handle
-// the record.
+// letter with its payload. A retry handles the dead letter later, when the command can handle the
+// record.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -264,7 +264,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitUsage, "--outage-grace needs a destination", append(consume, "--exec=cat", "--outage-grace=3m")},
 		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--max-attempts=0")},
 		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--max-attempts=3")},
-		{cli.ExitUsage, "--dead alone dead-letters nothing", append(consume, "--exec=cat", dead)},
+		{cli.ExitUsage, "--dead by itself dead-letters no record", append(consume, "--exec=cat", dead)},
 		{cli.ExitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{cli.ExitUsage, "--outage-grace 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--max-attempts=3", "--outage-grace=48h")},
 		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--max-attempts=3")},
@@ -282,7 +282,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
 		t.Errorf("%s", got)
 	}
-	// A worker must start even if its flags leave no use for the variable.
+	// A worker must start even if its flags do not use the place that the variable names.
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("1"))

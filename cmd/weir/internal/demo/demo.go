@@ -27,7 +27,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options configures the demo. All fields except FanOut, Keep and the last three are required.
+// Options configures the demo. FanOut, Keep, Beat, Failover and Page are optional. All other fields
+// are required.
 type Options struct {
 	Flights  int             // number of records to put, at most 20,000
 	Shards   int             // shards of the stream at the start, at least 3

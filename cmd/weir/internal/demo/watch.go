@@ -81,8 +81,8 @@ func (w *watch) look(ctx context.Context, names []string) error {
 	return nil
 }
 
-// smooth averages a rate over about two seconds, because records arrive in pages of about one
-// second.
+// smooth averages a rate over about two seconds, because each answer of GetRecords contains the
+// records of about one second.
 func smooth(rate, sample float64, passed time.Duration) float64 {
 	keep := math.Exp(-passed.Seconds() / 2)
 	return keep*rate + (1-keep)*sample

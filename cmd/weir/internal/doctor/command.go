@@ -198,7 +198,7 @@ func (r report) text() string {
 		count[f.Severity]++
 	}
 	var b strings.Builder
-	leader := "nobody leads"
+	leader := "no worker leads"
 	if r.Leader != "" {
 		leader = r.Leader + " leads"
 	}
@@ -213,7 +213,7 @@ func (r report) text() string {
 	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict,
 		cli.Count(r.Shards, "shard"), workers, leader)
 	if r.Sentence != "" {
-		_ = cli.Textf(&b, "By its shards it is %s.\n", r.Sentence)
+		_ = cli.Textf(&b, "State of its shards: %s.\n", r.Sentence)
 	}
 	for _, f := range r.Findings {
 		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)

@@ -112,15 +112,15 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives") ||
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 shards, 0 workers are alive; no worker leads.\nState of its shards: unread: shardId-000000000000 of s, no worker lives") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
 	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
-	// The leases do not contain the creation time of their stream yet. Their sequence numbers
-	// belong to a different stream.
+	// The leases do not contain the creation time of their stream yet, and their sequence numbers
+	// belong to the deleted stream.
 	if got := clitest.FindingCodes(t, out); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
 		t.Errorf("after the stream was recreated: %v", got)
 	}

@@ -213,7 +213,7 @@ func TestDiagnose(t *testing.T) {
 		"a worker that joined is none that is silent": {func(f *Facts) {
 			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
 		}, "", nil},
-		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Epoch: 4}, lease.Leader{Epoch: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
+		"no worker leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Epoch: 4}, lease.Leader{Epoch: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
 		"a shard that was away and came back has had no time either": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.Second.Leases[1].Epoch = 4

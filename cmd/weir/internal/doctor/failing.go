@@ -9,7 +9,7 @@ import (
 )
 
 // failing adds a finding if t is about a failing handler, or about the dead-lettering of its
-// record. It reports whether it did.
+// record. It reports whether it added a finding.
 func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 	f, name, severity := t.Failing, p.names[w.Session], Warning
 	if p.stuck[t.Key] {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// waitsLong is the minimum age of an unhandled record for a finding about a checkpoint that
-	// does not move.
+	// A checkpoint that does not move causes a finding only if an unhandled record is older than
+	// waitsLong.
 	waitsLong = time.Minute
 	// stallAfter is the default of weir.Options.Timing.StallAfter. A worker itself reports batches
 	// that take longer. The worker's actual setting is not in the store.

@@ -23,8 +23,8 @@ func (p *patient) silent(w lease.Worker, name string) {
 }
 
 // times finds workers whose times do not fit together. Any worker may become the leader, so the
-// shortest failover time applies to all workers. times compares it with the time for which other
-// workers trust their leases, and with their heartbeat intervals.
+// shortest failover time applies to all workers. times compares this time with the lease validity
+// of the other workers, and with their heartbeat intervals.
 func (p *patient) times() {
 	var live []lease.Worker
 	for _, w := range p.Second.Workers {

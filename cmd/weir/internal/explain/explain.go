@@ -69,8 +69,8 @@ func explained(err error) string {
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
 	case c.unknown():
-		// The store is the driver of a database, or a file that another process has locked. It has
-		// no endpoint or region.
+		// The call went to a store: the driver of a database, or a file that another process has
+		// locked. Such a store has no endpoint and no region.
 	case errors.Is(err, context.DeadlineExceeded), IsTimeout(err):
 		return fmt.Sprintf("%s%s%s did not answer in time: "+
 			"check the endpoint, the region and the network", c.about, c.service, c.endpoint)

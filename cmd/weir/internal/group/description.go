@@ -90,7 +90,7 @@ type leaseInfo struct {
 	rate string
 }
 
-// deathsInfo counts the consecutive owners of a lease that died at its current checkpoint.
+// deathsInfo counts the consecutive owners that died at the current checkpoint of a lease.
 type deathsInfo struct {
 	Died   int    `json:"died"`
 	Alone  int    `json:"alone"`            // owners that died while they handled one record of the shard by itself
@@ -299,7 +299,7 @@ func (d *description) unlead() {
 // text formats the description as tables.
 func (d description) text() string {
 	var b bytes.Buffer
-	leader := "nobody leads"
+	leader := "no worker leads"
 	switch {
 	case d.led != "":
 		leader += ": " + d.led

@@ -115,11 +115,11 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (epoch 7)"},
 		"nobody looked":                {"S1", nil, "alpha leads (epoch 7)"},
 		"it gives up its leases":       {"S4", map[string]bool{"S4": true}, "delta leads (epoch 7)"},
-		"it died while it stopped":     {"S4", map[string]bool{}, "nobody leads: delta led (epoch 7) and is silent"},
-		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (epoch 7) and is silent"},
-		"it has ended":                 {"S3", map[string]bool{"S2": true}, "nobody leads: gamma led (epoch 7) and has ended"},
-		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "nobody leads: S9 led (epoch 7) and is gone"},
-		"the leader said that it goes": {"", map[string]bool{"S2": true}, "nobody leads"},
+		"it died while it stopped":     {"S4", map[string]bool{}, "no worker leads: delta led (epoch 7) and is silent"},
+		"it is silent":                 {"S1", map[string]bool{"S2": true}, "no worker leads: alpha led (epoch 7) and is silent"},
+		"it has ended":                 {"S3", map[string]bool{"S2": true}, "no worker leads: gamma led (epoch 7) and has ended"},
+		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "no worker leads: S9 led (epoch 7) and is gone"},
+		"the leader said that it goes": {"", map[string]bool{"S2": true}, "no worker leads"},
 	} {
 		v := exampleView(t)
 		v.Leader.Session = c.session
@@ -128,7 +128,7 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 			t.Errorf("%s: %s", name, first)
 		}
 		leads := slices.ContainsFunc(d.Workers, func(w workerInfo) bool { return w.Leader })
-		if leads != (d.Leader != nil) || leads == strings.Contains(c.want, "nobody") {
+		if leads != (d.Leader != nil) || leads == strings.Contains(c.want, "no worker leads") {
 			t.Errorf("%s: the leader is %+v, the workers %+v", name, d.Leader, d.Workers)
 		}
 	}
@@ -144,7 +144,7 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
 		t.Errorf("a worker that sends heartbeats less often than it was looked at is described as %+v", w)
 	}
-	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
+	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "no worker leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)
 	}
 }

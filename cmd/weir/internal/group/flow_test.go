@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// The first steps of a new user: put, tail, consume, describe.
+// A new user first runs put, tail, consume and describe.
 func TestPutTailConsumeDescribe(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

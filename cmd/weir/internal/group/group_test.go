@@ -274,7 +274,7 @@ func TestExportImportDelete(t *testing.T) {
 	if code, out, _ := clitest.Answered(t, "a\n", "group", "delete", from, "--app=a", "--dump="+saved); code != cli.ExitDone || out != "application a and its 2 leases are deleted\n" {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if text := clitest.MustRun(t, "", "group", "list", from); text != "No application has anything in this store.\n" {
+	if text := clitest.MustRun(t, "", "group", "list", from); text != "This store has no applications.\n" {
 		t.Errorf("there still is %s", text)
 	}
 	if text, err := os.ReadFile(saved); err != nil || string(text) != dump {
@@ -333,8 +333,8 @@ func TestLagForMonitors(t *testing.T) {
 	}
 }
 
-// The store still names a killed worker as the owner of its shards. group lag therefore checks
-// whether its heartbeats continue.
+// The store still names a killed worker as the owner of its shards. The command "group lag"
+// therefore checks whether the worker's heartbeats continue.
 func TestLagTellsThatWorkersAreDead(t *testing.T) {
 	t.Parallel()
 	key := func(stream, id string) lease.Key { return lease.Key{Stream: stream, Shard: id} }

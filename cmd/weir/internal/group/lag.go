@@ -97,8 +97,8 @@ type shardLag struct {
 	Shard  string       `json:"shard"`
 	Worker string       `json:"worker,omitempty"`
 	State  health.State `json:"state"`
-	// Reason is the label of a row of the table of package health, absent if all is well. Why is
-	// the reason in words, with its details.
+	// Reason is the label of a reason of package health. It is absent if the shard has no problem.
+	// Why is the reason in words, with its details.
 	Reason health.Reason `json:"reason,omitzero"`
 	Why    string        `json:"why,omitempty"`
 	Lag    *int64        `json:"lag_ms"` // null if the lag is not known
@@ -161,7 +161,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	return nil
 }
 
-// lagsOf judges the shards whose lag was queried.
+// lagsOf evaluates the health of the shards whose lag was queried.
 func lagsOf(
 	app string, look observe.Look, past observe.Past, lags map[lease.Key]shardlag.Lag,
 ) lagReport {

@@ -136,7 +136,7 @@ func summary(app string, v lease.View) appInfo {
 
 func appsText(all []appInfo) string {
 	if len(all) == 0 {
-		return "No application has anything in this store.\n"
+		return "This store has no applications.\n"
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

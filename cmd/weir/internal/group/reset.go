@@ -263,7 +263,7 @@ func orWhileRunning(err error) error {
 	return err
 }
 
-// resetStream queries a stream, and returns the steps that fulfil the wish for it.
+// resetStream queries a stream, and returns the steps that fulfil the wish for this stream.
 func resetStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
 	about, err := awsconf.AskStream(ctx, client, name)
 	if err != nil {

@@ -84,7 +84,8 @@ func TestCarryOut(t *testing.T) {
 	}
 }
 
-// A lease that has changed since it was read is not changed. The outcome names it.
+// carryOut does not change a lease that has changed since the lease was read. The outcome names the
+// lease.
 func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	store := stores.Store{Store: memstore.New()}
 	if out := carryOut(t.Context(), cli.Silent, store, "a", creations(3)); out.Done != 3 {

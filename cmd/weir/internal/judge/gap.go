@@ -11,8 +11,8 @@ import (
 type Gap struct {
 	Longest time.Duration
 	Shard   string // the shard with the longest time
-	// Silent contains the shards in which no record was handled since then. Longest does not
-	// include them.
+	// Silent contains the shards in which no record was handled after the worker was killed or
+	// stopped. Longest does not include them.
 	Silent []string
 }
 

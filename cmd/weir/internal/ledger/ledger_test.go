@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// The store of leases forgets all progress, and the shard is split. Each order is booked only once
-// all the same, and each record that is not an order becomes one dead letter.
+// The store of leases forgets all progress, and the shard is split. Each order is still booked only
+// once, and each record that is not an order becomes one dead letter.
 func TestEachOrderIsBookedOnce(t *testing.T) {
 	srv := kinesistest.NewServer(t)
 	srv.CreateStream("orders", 1)

@@ -96,7 +96,7 @@ func (o *options) check() ([]wantedStream, error) {
 	}
 	for _, h := range o.cfg.Hosts {
 		if !serve.HostForm.MatchString(h) {
-			return nil, cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
+			return nil, cli.Usagef("--host %q: give only a name, such as kinesis or kinesis.example.com", h)
 		}
 	}
 	switch {

@@ -87,7 +87,7 @@ func TestThereAndBack(t *testing.T) {
 	if !again.Verified || again.count("unchanged") != 4 {
 		t.Errorf("a second run: %+v", again)
 	}
-	// The table is the source again, and weir's leases are there already.
+	// Move from the table of the KCL to weir again. weir's leases exist already.
 	there := clitest.Decode[report](
 		t,
 		clitest.MustRun(t, "", append(args, "--yes", "--to="+store, "--replace", "-o=json")...),

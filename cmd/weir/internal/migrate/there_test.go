@@ -293,7 +293,8 @@ func TestThereRefusesWrongInput(t *testing.T) {
 	})
 }
 
-// The counters are read again right before the write, and once after it.
+// The command reads the counters of the KCL's leases again right before it writes, and once after
+// it has written.
 func TestThereLooksAgainAtTheCounters(t *testing.T) {
 	t.Parallel()
 	endpoint, plain, _ := orders(t)

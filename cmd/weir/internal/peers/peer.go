@@ -1,6 +1,6 @@
-// Package peers watches the services and stores that a command calls. While one of them does not
-// answer, it reports what the command is waiting for. If the first answer takes longer than
-// --connect-timeout, it ends the calls.
+// Package peers watches the services and stores that a command calls. While a service or store does
+// not answer, the package prints what the command is waiting for. If the first answer takes longer
+// than --connect-timeout, the package ends the calls.
 package peers
 
 import (

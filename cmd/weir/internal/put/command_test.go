@@ -86,7 +86,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// On request, lines that are too large are skipped, and not held in memory.
+// If skipLarge is set, lines that are too large are skipped, and are never held in memory.
 func TestLinesSkipLargeOnes(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20)
 	in := "a\n" + strings.Repeat("y", 1025) + "\nb\r\n" + huge + "\n\nc\n" + huge

@@ -79,10 +79,10 @@ type Sender struct {
 	mu      sync.Mutex // held while an entry is put
 	pending chan sent
 
-	// Only collect uses the fields below until it has ended.
+	// Only collect uses the fields below until collect has ended.
 	sum Summary
 	err *producer.Error // of a record
-	// Only watch uses gaveUp until it has ended.
+	// Only watch uses gaveUp until watch has ended.
 	gaveUp time.Duration
 }
 

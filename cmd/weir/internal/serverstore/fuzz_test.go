@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParse parses URLs and opens the valid ones, which makes no call to a server. It checks that
-// the errors for the others do not contain the password.
+// FuzzParse parses URLs and opens the valid ones, without a call to a server. It checks that the
+// errors for invalid URLs do not contain the password.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"postgres://127.0.0.1/shop?sslmode=disable&weir_prefix=x_&weir_schema=jobs", "postgresql://a,b:1/shop", "mysql://127.0.0.1/shop?tls=false&timeout=1s",
 		"mariadb://127.0.0.1:3307/shop", "redis://127.0.0.1:6379/1?weir_replicas=2&weir_prefix=w:", "rediss://127.0.0.1", "redis-cluster://h?addr=h2:1", "redis-sentinel://h?master_name=m&route_randomly=1", "redis://h?protocol=9",

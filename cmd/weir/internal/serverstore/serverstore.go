@@ -125,7 +125,7 @@ func (s *Store) Schema() string {
 // SchemaSince returns the statements that Migrate runs if the tables have the given version.
 func (s *Store) SchemaSince(version int) (string, error) { return s.since(version) }
 
-// Warnings returns warnings about settings of the server that could lose progress.
+// Warnings returns warnings about settings of the server that could cause lost progress.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if s.warnings == nil {
 		return nil, nil

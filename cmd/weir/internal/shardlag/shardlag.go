@@ -111,9 +111,9 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
 	return found
 }
 
-// oldestIsAfter reports whether the oldest record in the shard came after seq. The number in a
-// fan-out position may belong to no record. If the shard has no record with the number seq, this
-// alone therefore does not prove that a record has expired.
+// oldestIsAfter reports whether the oldest record in the shard came after seq. Only this proves
+// that records have expired. A shard without a record with the number seq proves nothing, because
+// the number in a fan-out position may belong to no record.
 func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, seq string) bool {
 	in := IteratorAt(shard.Oldest)
 	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)

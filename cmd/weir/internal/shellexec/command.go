@@ -85,7 +85,8 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
 }
 
-// commands contains the running commands, for an exit that does not wait for them.
+// commands contains the running commands. KillAll kills them if the program exits without waiting
+// for them.
 var commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]bool

@@ -130,7 +130,7 @@ func (s Store) Migrate(ctx context.Context) error {
 }
 
 // ready checks that a prepared server can be used. It prints warnings about settings that could
-// lose progress.
+// cause lost progress.
 func (s Store) ready(ctx context.Context, t cli.Terminal) error {
 	if table, ok := s.Store.(*dynamostore.Store); ok {
 		return s.TellDifferences(ctx, t, table)

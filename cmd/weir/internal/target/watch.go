@@ -14,8 +14,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WatchBeats reads the application until the heartbeat count of every session has changed, or
-// the time is over. It returns the sessions whose count has changed. A nil result proves nothing.
+// WatchBeats reads the application until the heartbeat count of every session has changed, or the
+// time is over. It returns the sessions whose count has changed. The result is nil if length is 0.
+// It then shows nothing about the workers.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil

@@ -87,8 +87,8 @@ func TestAllThatRunAreNamed(t *testing.T) {
 // A session counts as dead only after it was watched for long enough.
 func TestRefuseWhileRunning(t *testing.T) {
 	for name, c := range map[string]struct {
-		// Interval between heartbeats of the only worker. 0 means that there is no worker, and a
-		// negative value means that it is dead.
+		// beat is the interval between heartbeats of the only worker. The value 0 means that there
+		// is no worker. A negative value means that the worker is dead.
 		beat  time.Duration
 		looks int           // number of reads that succeed
 		want  string        // "" if the command may continue

@@ -17,7 +17,7 @@ type inner func(*http.Request) (*http.Response, error)
 
 func (f inner) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// body counts its closes.
+// body counts how often it is closed.
 type body struct {
 	io.Reader
 	closed int

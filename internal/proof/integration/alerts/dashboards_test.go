@@ -268,7 +268,7 @@ func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 }
 
 // If a worker and the exporter report different states of a shard, the dashboard shows the worse
-// one.
+// state.
 func TestTheWorstStateOfAShardIsShown(t *testing.T) {
 	t.Parallel()
 	all := questions(t)

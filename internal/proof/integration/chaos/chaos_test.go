@@ -52,7 +52,7 @@ func TestAShortStorm(t *testing.T) {
 		t.Errorf("too little happened: %s", &out)
 	}
 
-	// Judge the same files again with one line removed.
+	// Compute the verdict for the same files again, with one line removed.
 	dir := filepath.Join(keep, servers.SQLiteStore)
 	journals, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
 	if err != nil || len(journals) < 4 {

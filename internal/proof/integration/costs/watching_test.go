@@ -148,7 +148,7 @@ func startWatching(t *testing.T, program string, args ...string) watching {
 	return w
 }
 
-// get requests a page and requires that it exists.
+// get requests a file of the web page and requires that it exists.
 func (w watching) get(path string) {
 	w.t.Helper()
 	resp, err := http.Get(w.link + path)
@@ -161,7 +161,7 @@ func (w watching) get(path string) {
 	}
 }
 
-// TestWatchingAThousandLeases prints how much the exporter and the page read in an hour.
+// TestWatchingAThousandLeases prints how much the exporter and the web page read in an hour.
 func TestWatchingAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	s := servers.DynamoDBLocal(t)

@@ -121,9 +121,9 @@ type confirmations struct {
 	steady   bool     // the server is not disturbed
 }
 
-// own records the owner of a shard at an epoch, which must be unique. There is one exception. After
-// a failover of Redis, a lease has no owner for a while. The store then shows a placeholder name,
-// and the old server and the new one use different placeholders.
+// own records the owner of a shard at an epoch. There must be only one owner at each epoch, with
+// one exception. After a failover of Redis, a lease has no owner for a while. The store then shows
+// a placeholder name, and the old server and the new one use different placeholders.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")

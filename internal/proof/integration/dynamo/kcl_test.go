@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A lease table of the KCL is made, written and read on each server, with more leases than a page
-// of a scan has.
+// The test creates, writes and reads a lease table of the KCL on each server. The table has more
+// leases than fit into one answer of Scan.
 func TestALeaseTableOfTheKCL(t *testing.T) {
 	longform.Only(t)
 	const leases = 1600

@@ -212,8 +212,8 @@ func (h *heard) data() (all []string) {
 	return all
 }
 
-// An application goes from the real KCL to weir and back. Each record is handled once, also those
-// of the aggregates that are the last records before each move.
+// An application goes from the real KCL to weir and back. Each record is handled once. This
+// includes the records of the aggregates that are the last records before each move.
 func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	longform.Only(t)
 	srv := kinesistest.NewServer(

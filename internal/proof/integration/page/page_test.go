@@ -228,7 +228,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.querySelector("h1").textContent.includes("shardId-000000000001") && document.body.innerText.includes("as old as the stream")`)
 	s.picture("shard")
 
-	// If the server does not answer, the page shows that it is old. Later it recovers.
+	// If the server does not answer, the page shows that its content is old. Later it recovers.
 	s.silent.Store(true)
 	s.until(`document.getElementById("live").classList.contains("old")`)
 	// A screen reader announces each change, so the text must not change while the page is old.

@@ -117,8 +117,8 @@ func view(t testing.TB, s lease.Store, since string) lease.View {
 
 const jump = 1 << 20
 
-// settled reads the rows like a leader until previous owners can no longer trust their leases. Then
-// it assigns all leases to a new session.
+// settled reads the rows like a leader until the leases of previous owners are no longer valid.
+// Then it assigns all leases to a new session.
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
@@ -144,14 +144,14 @@ func settled(t testing.TB, s lease.Store) {
 		waited += 500 * time.Millisecond
 	}
 	if waited < 5*time.Second {
-		t.Errorf("leases were given out after %s, but old owners may trust theirs for 5s", waited)
+		t.Errorf("leases were given out after %s, but they may be valid for their old owners for 5s", waited)
 	}
 	if held := beat(t, s, lease.Report{Session: "c"}).Held; len(held) != 2 {
 		t.Errorf("c holds %v", held)
 	}
 }
 
-func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing.T) {
+func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilNoLeaseIsValid(t *testing.T) {
 	for name, restart := range map[string]func(*servers.Database){
 		"in order": (*servers.Database).Restart, "a crash": func(d *servers.Database) { d.Kill(); d.Start() },
 	} {
@@ -236,7 +236,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 
 	after := open(t, replica.Addr, redisstore.Options{})
 	over(t, after, "a")
-	over(t, after, "b") // it may still trust its last answer
+	over(t, after, "b") // its leases may still be valid
 	v := view(t, after, "")
 	for _, l := range v.Leases {
 		if l.Epoch <= jump || !l.Finished() && !strings.HasPrefix(l.Owner, "lost:") {

@@ -199,7 +199,8 @@ func (s *sharing) checkpointsMoved(t *testing.T, n int) {
 	s.last = now
 }
 
-// everythingIsChecked checks that every checkpoint is behind the last record of its shard.
+// everythingIsChecked checks that every checkpoint has passed the last record of its shard, and
+// that no lease has an owner.
 func (s *sharing) everythingIsChecked(t *testing.T, srv *kinesistest.Server) {
 	t.Helper()
 	open := srv.OpenShards(stream)

@@ -71,16 +71,16 @@ func Dynalite(t testing.TB) *Server {
 
 // Kinesalite starts kinesalite from npm. It is old but fast. It supports polling, splits, merges
 // and validation. It does not support stream ARNs, ignores ShardFilter, returns no ChildShards, and
-// ends a closed shard with an empty page.
+// ends a closed shard with an empty answer.
 func Kinesalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "kinesalite", node(t, "kinesalite/cli.js",
 		"--createStreamMs", "50", "--deleteStreamMs", "50", "--updateStreamMs", "50", "--shardLimit", "100"), "4567", "/")
 }
 
-// KinesisLocal starts kinesis-local from npm (kinesis-mock). Use HTTP/1.1 with it. The last page of
-// a closed shard has records and ChildShards, but no next iterator. The EndingSequenceNumber of a
-// closed shard is before its first sequence number.
+// KinesisLocal starts kinesis-local from npm (kinesis-mock). Use HTTP/1.1 with it. The last answer
+// of GetRecords for a closed shard has records and ChildShards, but no next iterator. The
+// EndingSequenceNumber of a closed shard is before its first sequence number.
 func KinesisLocal(t testing.TB) *Server {
 	t.Helper()
 	cmd := node(t, "kinesis-local/main.js")

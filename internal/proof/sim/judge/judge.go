@@ -245,7 +245,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	s := j.shard(b.Shard)
 	for _, other := range s.active {
 		if other.Alive() && !j.beside(b, other) {
-			j.breaks("two workers trust %s at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
+			j.breaks("the lease of %s is valid for two workers at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
 		}
 	}
 	s.active = append(s.active, b)
@@ -258,7 +258,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	if j.stale(b) {
 		for _, id := range b.IDs {
 			if r := j.record(id); r == nil || r.shard != b.Shard {
-				j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
+				j.breaks("%s is handed %s in %s, which was never put there", b.Worker, id, b.Shard)
 			}
 		}
 		return
@@ -276,7 +276,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 		r := j.record(id)
 		switch {
 		case r == nil || r.shard != b.Shard:
-			j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
+			j.breaks("%s is handed %s in %s, which was never put there", b.Worker, id, b.Shard)
 			return
 		case r.dropped:
 			j.breaks("%s is handed %s in %s, which is to be dropped", b.Worker, id, b.Shard)
@@ -385,7 +385,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		// An answer to an earlier owner does not apply to this one.
+		// weir acknowledged the progress of an earlier owner, not of this owner.
 		if r.by != b.Worker || r.epoch != b.Epoch {
 			r.acked = false
 		}
@@ -401,7 +401,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
 	r := j.record(id)
 	if r == nil {
-		j.breaks("%s gives %s up, which nobody put", by, id)
+		j.breaks("%s dead-letters %s, which was never put", by, id)
 		return
 	}
 	if epoch < j.shard(r.shard).counts { // an operator has moved the checkpoint since then
@@ -414,11 +414,11 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	}
 	switch {
 	case same && !r.letter && r.acked: // otherwise weir may not know that the record is handled
-		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
+		j.breaks("%s dead-letters %s, which it has handled at the same epoch %d", by, id, epoch)
 	case same && r.letter && !again:
 		j.breaks("%s puts the dead letter of %s twice at the same epoch %d", by, id, epoch)
 	case id.N > low+1 && !j.follows(nil, id, low) && !j.Moving:
-		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)
+		j.breaks("%s dead-letters %s although an earlier record of its key was not handled", by, id)
 	}
 	s := j.shard(r.shard)
 	if !r.done && !r.exempt {
@@ -430,7 +430,8 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	j.advance(id.Key)
 }
 
-// Acked notes that the handler may rely on the progress in Done.
+// Acked notes that weir has accepted the first n records of a batch as done, so the handler may
+// rely on that.
 func (j *Judge) Acked(b *Batch, n int) {
 	if j.stale(b) {
 		return
@@ -442,8 +443,8 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard notes that the handler received an error for its progress, or that its progress is
-// refused. The worker may then repeat the records.
+// Unheard notes that the handler received an error for its progress, or that weir refuses the
+// progress. The worker may then repeat the records.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
 		if r := j.record(id); r != nil && r.by == b.Worker && r.epoch == b.Epoch {

@@ -101,12 +101,12 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 				c.breaks("%d are left, and what a stale lease brought does not count", left)
 			}
 		}, ""},
-		{"a record that nobody put", func(c *court) { c.handles(one, "parent", 1, ID{"k", 9}) }, "which nobody put there"},
-		{"a record of another shard", func(c *court) { c.handles(one, "parent", 1, k2) }, "which nobody put there"},
+		{"a record that nobody put", func(c *court) { c.handles(one, "parent", 1, ID{"k", 9}) }, "which was never put there"},
+		{"a record of another shard", func(c *court) { c.handles(one, "parent", 1, k2) }, "which was never put there"},
 		{"two workers at once", func(c *court) {
 			c.begins(one, "parent", 1, yes, k1)
 			c.begins(two, "parent", 2, yes, k1)
-		}, "two workers trust parent at once"},
+		}, "the lease of parent is valid for two workers at once"},
 		{"the first was told to stop", func(c *court) {
 			c.begins(one, "parent", 1, no, k1)
 			c.begins(two, "parent", 2, yes, k1)
@@ -349,7 +349,7 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 			c.Put(id("a", 2), "solo", start)
 			c.Fault(one, c.now)
 			c.GivenUp(one, 1, id("a", 2), false, c.now)
-		}, "although one before it"},
+		}, "although an earlier record"},
 	} {
 		c := &court{New(), start}
 		c.Span = 3

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Place is where a record is in a stream. Index is its place among the records that are packed
-// together, from 0.
+// Place is the place of a record in a stream. Index is the index of the record in its aggregate,
+// from 0.
 type Place struct {
 	Shard, Number string
 	Index         int
@@ -89,7 +89,7 @@ func (p *Puts) Stored(id ID, at Place, owned bool) {
 	p.explained(id, s)
 }
 
-// explained checks that the outcome of a record allows its copies.
+// explained checks that the outcome of a record agrees with the copies that the service has stored.
 func (p *Puts) explained(id ID, s *putState) {
 	switch {
 	case !s.ended:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each broken promise of a producer is noticed, and a run without one is not accused.
+// Puts reports each broken promise of a producer. It reports nothing for a correct run.
 func TestPuts(t *testing.T) {
 	first, second := ID{"k", 1}, ID{"k", 2}
 	a, b := Place{"s", "1", 0}, Place{"s", "2", 0}

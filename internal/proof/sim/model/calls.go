@@ -208,7 +208,8 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	return answer(struct{ ShardIterator string }{it.String()})
 }
 
-// place returns the sequence number after which a position lies. On success, fail has no status.
+// place returns the sequence number after which a position lies. If place fails, fail is the error
+// answer; otherwise the Status of fail is 0.
 func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 	switch c.kind {
 	case "TRIM_HORIZON":
@@ -219,7 +220,8 @@ func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 		}
 		return sh.Start, fail
 	case "AT_TIMESTAMP":
-		// A record may have an earlier time than the record before it.
+		// Records are not sorted by time: a record may have an earlier time than the previous
+		// record.
 		i := slices.IndexFunc(sh.Records, func(r Record) bool { return !r.Arrival.Before(c.at) })
 		if i >= 0 {
 			return sh.Records[i].Seq - 1, fail

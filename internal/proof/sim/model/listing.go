@@ -22,8 +22,8 @@ type (
 	hashes struct{ EndingHashKey, StartingHashKey string }
 )
 
-// page is the position at which a listing continues. Each page shows the current state of the
-// stream.
+// page is the position at which a listing continues. Each answer of ListShards shows the current
+// state of the stream.
 type page struct {
 	stream, filter string
 	life           int64

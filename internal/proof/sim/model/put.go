@@ -160,22 +160,24 @@ type PutWhim struct {
 	Blank bool   // it has neither a code nor a sequence number, and is not stored
 }
 
-// Stored is a record that PutRecords stored, with the records of producers in it.
+// Stored is a record of the stream that PutRecords stored, with the producers' records that it
+// contains.
 type Stored struct {
 	Shard  *Shard
 	Record Record
 	Users  []User
 }
 
-// User is a record of a producer: alone in a record of the stream, or packed in it.
+// User is a record of a producer. It is a record of the stream by itself, or a part of an
+// aggregate.
 type User struct {
 	Key, Explicit string
 	Data          []byte
 	Owned         bool // its key belongs to the shard
 }
 
-// PutRecords carries out a call. whim decides about each entry. The last cut results are missing
-// from the answer.
+// PutRecords carries out a call. whim decides about each entry. The answer lacks the last results;
+// cut is their number.
 func (s *Service) PutRecords(
 	c Call, whim func(i int) PutWhim, cut int, now time.Time,
 ) (Answer, []Stored) {
@@ -235,7 +237,7 @@ func HashKey(key, explicit string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// unpack returns the records in a container of the KPL's format. packed is false for other data.
+// unpack returns the records in an aggregate of the KPL's format. packed is false for other data.
 func unpack(data []byte) (users []User, packed bool) {
 	if !bytes.HasPrefix(data, []byte{0xf3, 0x89, 0x9a, 0xc2}) || len(data) < 4+md5.Size {
 		return nil, false

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Records go to the shard of their key's MD5 or of their explicit hash key. A container counts as
-// the records in it.
+// A record goes to the shard of its explicit hash key, or otherwise of the MD5 of its key. Each
+// record of an aggregate is returned.
 func TestPutRecords(t *testing.T) {
 	s := New()
 	st := s.Create("s", 2, start)
@@ -58,7 +58,8 @@ func TestPutRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The entries are refused, refused and stored, blank, and stored without a result.
+	// The first entry is refused. The second is refused but stored. The result of the third is
+	// blank. The fourth is stored, but its result is missing.
 	how := []PutWhim{{Code: "A"}, {Code: "B", Kept: true}, {Blank: true}, {}}
 	a, stored = s.PutRecords(c, func(i int) PutWhim { return how[i] }, 1, start)
 	out.Records = nil

@@ -48,8 +48,8 @@ type Condition struct {
 }
 
 // Put writes an object. It reports whether the condition was met, and returns the new ETag of the
-// object. If the answer to a write is lost, the write is repeated and its condition is no longer
-// met. Read the object in that case.
+// object. If the answer to a write is lost, the SDK repeats the write, and the condition is not met
+// the second time. If the condition is not met, read the object to find out which write created it.
 func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[string]string, when Condition) (etag string, held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(len(body)/slowest)*time.Second)
 	defer cancel()

@@ -32,7 +32,7 @@ func skewed(t *testing.T, at time.Time, wall, monotonic time.Duration) time.Time
 	return then
 }
 
-func TestTrustIsOverByEitherClock(t *testing.T) {
+func TestValidityEndsByEitherClock(t *testing.T) {
 	t.Parallel()
 	const limit = 900 * time.Millisecond
 	for _, c := range []struct {
@@ -61,28 +61,29 @@ func TestTrustIsOverByEitherClock(t *testing.T) {
 // on the timer.
 func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	t.Parallel()
-	tr := newTrust(time.Hour) // times in a bubble have only one clock
-	defer tr.end(nil)
-	tr.extend(time.Now())
-	term := newTerm(lease.Lease{}, tr, func() {})
+	v := newValidity(time.Hour) // times in a bubble have only one clock
+	defer v.end(nil)
+	v.extend(time.Now())
+	term := newTerm(lease.Lease{}, v, func() {})
 	if err := term.Check(time.Now()); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	sent := skewed(t, *tr.sent.Load(), -time.Hour, -time.Millisecond)
-	tr.sent.Store(&sent)
+	sent := skewed(t, *v.sent.Load(), -time.Hour, -time.Millisecond)
+	v.sent.Store(&sent)
 	if term.Context().Err() != nil {
 		t.Fatal("the timer has come already")
 	}
 	if err := term.Check(time.Now()); !errors.Is(err, ErrLeaseLost) || !errors.Is(context.Cause(term.Context()), ErrLeaseLost) {
 		t.Errorf("Check says %v, Context ends with %v", err, context.Cause(term.Context()))
 	}
-	if tr.extend(skewed(t, time.Now(), -time.Hour, -time.Millisecond)) || tr.context(nil).Err() == nil {
+	if v.extend(skewed(t, time.Now(), -time.Hour, -time.Millisecond)) || v.context(nil).Err() == nil {
 		t.Error("an answer to what was sent before counts")
 	}
 }
 
-// Timers may be late or may never fire. Trust still ends on time, because Check ends it.
-func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
+// Timers may be late or may never fire. Leases still expire on time, because Check ends the
+// validity.
+func TestCheckEndsValidityWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },
 		"for good":    func(timer *time.Timer) { timer.Stop() },
@@ -90,14 +91,14 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParking()
 			p.poke = func() {}
-			late(p.trust.timer)
+			late(p.validity.timer)
 			go p.run(p.read)
 			saved := make(chan error, 1)
 			go func() { saved <- p.Save(context.Background(), shard.End) }()
 			ctx := p.Context()
 			derived, cancel := context.WithCancel(ctx)
 			defer cancel()
-			time.Sleep(p.trust.limit - 1)
+			time.Sleep(p.validity.limit - 1)
 			synctest.Wait()
 			if err := p.Check(time.Now()); err != nil {
 				t.Fatalf("%s: Check says %v before the end", name, err)
@@ -111,7 +112,7 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 				t.Errorf("%s: Check says %v at the end", name, err)
 			}
 			synctest.Wait()
-			for what, ctx := range map[string]context.Context{"Context": ctx, "what was made from it": derived, "Trust": p.Trust(), "Reading": p.Reading()} {
+			for what, ctx := range map[string]context.Context{"Context": ctx, "what was made from it": derived, "Validity": p.Validity(), "Reading": p.Reading()} {
 				if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
 					t.Errorf("%s: after Check %s has ended with %v", name, what, context.Cause(ctx))
 				}
@@ -127,20 +128,20 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 			default:
 				t.Errorf("%s: after Check who saves still waits", name)
 			}
-			p.trust.end(nil)
+			p.validity.end(nil)
 		})
 	}
 }
 
-// Trust lasts for nine tenths of the failover time. It is counted from just before the heartbeat
-// was sent, and nothing else extends it.
+// Leases are valid for nine tenths of the failover time, counted from just before the heartbeat
+// was sent. Nothing else extends that time.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }
 	for _, c := range []struct {
 		name    string
 		answers []answer
-		trusts  []bool
+		valid   []bool
 		ends    time.Duration // 0 if no period exists at the end
 	}{
 		{"nothing", nil, nil, 0},
@@ -157,18 +158,18 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			tr := newTrust(failover)
-			if cause := context.Cause(tr.context(nil)); !errors.Is(cause, ErrLeaseLost) {
+			v := newValidity(failover)
+			if cause := context.Cause(v.context(nil)); !errors.Is(cause, ErrLeaseLost) {
 				t.Errorf("%s: before the first answer: %v", c.name, cause)
 			}
 			for i, a := range c.answers {
 				time.Sleep(time.Until(began.Add(a.came)))
 				synctest.Wait()
-				if got := tr.extend(began.Add(a.sent)); got != c.trusts[i] || got != (tr.context(nil).Err() == nil) {
-					t.Errorf("%s: answer %d: %t, and the context says %v", c.name, i+1, got, tr.context(nil).Err())
+				if got := v.extend(began.Add(a.sent)); got != c.valid[i] || got != (v.context(nil).Err() == nil) {
+					t.Errorf("%s: answer %d: %t, and the context says %v", c.name, i+1, got, v.context(nil).Err())
 				}
 			}
-			ctx := tr.context(nil)
+			ctx := v.context(nil)
 			if (ctx.Err() == nil) != (c.ends > 0) {
 				t.Errorf("%s: at last %v", c.name, ctx.Err())
 			}
@@ -184,7 +185,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 					t.Errorf("%s: at %v it has ended with %v", c.name, c.ends, context.Cause(ctx))
 				}
 			}
-			tr.end(nil)
+			v.end(nil)
 		})
 	}
 }

@@ -35,7 +35,7 @@ func (f *forgetful) Heartbeat(ctx context.Context, app string, r lease.Report) (
 // No call of a handler begins after the lease validity has ended, even if the timer that ends the
 // term's context is late. A call that began earlier may finish, but neither the next batch nor a
 // retry may begin.
-func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
+func TestNoHandlerIsCalledWithoutAValidLease(t *testing.T) {
 	const failover = 5 * time.Second
 	over := func(context.Context) { time.Sleep(failover) }
 	for _, c := range []struct {
@@ -45,12 +45,12 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 		handle   func(call int) error
 		calls    int
 	}{
-		{"there is trust", true, func(context.Context) { time.Sleep(time.Second) }, func(int) error { return nil }, 2},
+		{"the lease is valid", true, func(context.Context) { time.Sleep(time.Second) }, func(int) error { return nil }, 2},
 		{"… and the timer will be late", false, func(context.Context) { time.Sleep(time.Second) }, func(int) error { return nil }, 2},
-		{"a page comes as trust ends", true, func(ctx context.Context) { <-ctx.Done() }, func(int) error { return nil }, 0},
+		{"a page comes as the lease expires", true, func(ctx context.Context) { <-ctx.Done() }, func(int) error { return nil }, 0},
 		{"a page comes after the end", false, over, func(int) error { return nil }, 0},
-		{"a handler outlasts trust", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return nil }, 1},
-		{"a handler outlasts trust and fails", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return errors.New("too slow") }, 1},
+		{"a handler outlasts the lease", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return nil }, 1},
+		{"a handler outlasts the lease and fails", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return errors.New("too slow") }, 1},
 		{"a handler is to be called again", false, func(context.Context) { time.Sleep(failover * 9 / 10 * 99 / 100) }, func(int) error { return errors.New("once more") }, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {
 				select {
-				case <-judged: // the lease is still ours, and trusted again
+				case <-judged: // the lease is still ours, and valid again
 					<-term.Reading().Done()
 					return nil
 				default:
@@ -109,9 +109,9 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 // timerOf returns the timer that ends the lease validity of a term's worker.
 func timerOf(t *testing.T, term *group.Term) *time.Timer {
 	t.Helper()
-	timer := reflect.ValueOf(term).Elem().FieldByName("trust").Elem().FieldByName("timer")
+	timer := reflect.ValueOf(term).Elem().FieldByName("validity").Elem().FieldByName("timer")
 	if timer.Type() != reflect.TypeFor[*time.Timer]() || timer.IsNil() {
-		t.Fatalf("trust has no timer, but %v", timer)
+		t.Fatalf("validity has no timer, but %v", timer)
 	}
 	return (*time.Timer)(timer.UnsafePointer())
 }
