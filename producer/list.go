@@ -59,8 +59,8 @@ func (l *list) pop() *Pending {
 	return p
 }
 
-// remove removes the record at a place of items, and leaves a gap. The caller closes all gaps before
-// it uses another method.
+// remove removes the record at a place of items, and leaves a gap. The caller closes all gaps
+// before it uses another method.
 func (l *list) remove(at int) *Pending {
 	p := l.items[at].record
 	l.items[at].record = nil

@@ -112,8 +112,8 @@ func (e *Error) Unwrap() []error {
 // Pending is an accepted record whose outcome may be unknown. Its methods may be called
 // concurrently.
 type Pending struct {
-	// The producer's mutex guards these fields until the record has its outcome. Those that are used
-	// together are together, because many records do not fit into the processor's cache.
+	// The producer's mutex guards these fields until the record has its outcome. Fields that are
+	// used together are adjacent, because many records do not fit into the processor's cache.
 	producer *Producer
 	number   uint64 // records are numbered in the order of Put
 	key      string

@@ -322,8 +322,8 @@ func (q *queue) packable(size, most int) (n int) {
 	return n
 }
 
-// leastOverhead is the size of a packed record without data: its tag and length, and those of its key
-// and data.
+// leastOverhead is the minimum size of a packed record without data. A record, its key and its data
+// have a tag and a length or row each.
 const leastOverhead = 6
 
 // box returns an empty builder.

@@ -45,7 +45,8 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 	c := &conn{Conn: top, under: under, host: h}
 	c.cut = func() {
 		if c.SetDeadline(time.Unix(1, 0)) != nil {
-			_ = c.Close() // the connection does not support deadlines
+			// The connection does not support deadlines. TLS would first wait to send an alert.
+			_ = c.under.Close()
 		}
 	}
 	return c

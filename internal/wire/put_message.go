@@ -33,7 +33,7 @@ type putDraft struct {
 	apart int // bytes of data in parts
 }
 
-// largeData is the size from which it costs more to copy data than to hash and send them separately.
+// largeData is the size from which a copy of data costs more than hashing and sending them apart.
 const largeData = 4 << 10
 
 var putDrafts = sync.Pool{New: func() any { return &putDraft{hash: sha256.New()} }}
