@@ -121,8 +121,10 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 	if !utf8.ValidString(partitionKey) {
 		return fmt.Errorf("aggregate: partition key %.50q is not valid UTF-8", partitionKey)
 	}
-	if n := utf8.RuneCountInString(partitionKey); n > maxKey {
-		return fmt.Errorf("aggregate: partition key %.50q... has %d characters, at most %d are allowed", partitionKey, n, maxKey)
+	if len(partitionKey) > maxKey { // in bytes, so there may be fewer characters
+		if n := utf8.RuneCountInString(partitionKey); n > maxKey {
+			return fmt.Errorf("aggregate: partition key %.50q... has %d characters, at most %d are allowed", partitionKey, n, maxKey)
+		}
 	}
 	if explicitHashKey == "" {
 		return nil

@@ -7,10 +7,13 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,12 +38,15 @@ type putBench struct {
 
 	server *benchserver.Process
 	roots  *x509.CertPool
+
+	entries, conns int // records per request, and connections, of the last producer
 }
 
 // BenchmarkProducer compares the CPU time per record of three ways to put records in order over
 // TLS. The first is a producer. The second is a loop of the SDK's PutRecords with 500 records each.
-// The third is the lower limit: it sends prepared requests, and computes only their hashes, SHA-256
-// for the signature and MD5 for containers. The server is a separate process. One run measures the
+// The third is the lower limit: it sends prepared requests with net/http, and computes only their
+// hashes, SHA-256 for the signature and MD5 for containers. It has as many records per request and
+// as many connections as the producer had. The server is a separate process. One run measures the
 // three ways in turn.
 func BenchmarkProducer(b *testing.B) {
 	for _, c := range []putBench{
@@ -70,11 +76,11 @@ func (c putBench) run(b *testing.B) {
 	rounds := 0
 	for b.Loop() {
 		rounds++
-		limit += c.limit(b)
-		sdk += c.sdk(b)
 		took, n := c.producer(b)
 		weir += took
 		allocs += n
+		sdk += c.sdk(b)
+		limit += c.limit(b)
 	}
 	each := func(d time.Duration) float64 { return float64(d) / float64(rounds*c.records) }
 	b.ReportMetric(0, "ns/op")
@@ -109,52 +115,66 @@ func (static) Retrieve(context.Context) (aws.Credentials, error) {
 // limit sends prepared requests in CBOR, over HTTP/1.1, and drops the answers.
 func (c *putBench) limit(b *testing.B) time.Duration {
 	client := &http.Client{Transport: c.transport(b)}
-	var containers [][]byte
-	entries, perEntry := 500, 1
+	perEntry, data := 1, c.data
 	if !c.plain {
 		var box aggregate.Builder
 		for i := 0; box.Add(c.key(i), "", c.data) == nil; i++ {
 			perEntry = i + 1
 		}
-		entries = min(500, (10<<20)/(box.Size()+100))
-		containers = append(containers, box.AppendContainer(nil))
+		data = box.AppendContainer(nil)
 	}
 	body := codec.AppendText(codec.AppendText(codec.AppendMap(nil, 2), "StreamName"), benchserver.Stream)
-	body = codec.AppendArray(codec.AppendText(body, "Records"), entries)
-	for i := range entries {
-		data := c.data
-		if containers != nil {
-			data = containers[0]
-		}
+	body = codec.AppendArray(codec.AppendText(body, "Records"), c.entries)
+	for i := range c.entries {
 		body = codec.AppendText(codec.AppendText(codec.AppendMap(body, 2), "PartitionKey"), c.key(i))
 		body = append(codec.AppendBytesHead(codec.AppendText(body, "Data"), len(data)), data...)
 	}
+	var left atomic.Int64
+	left.Store(int64(c.records))
+	var senders sync.WaitGroup
 	began := cpuTime()
-	for sent := 0; sent < c.records; sent += entries * perEntry {
-		part := min(1, float64(c.records-sent)/float64(entries*perEntry))
-		for range int(float64(entries) * part) {
-			if containers != nil {
-				md5.Sum(containers[0])
+	for range c.conns {
+		senders.Go(func() {
+			for n := left.Add(-int64(c.entries * perEntry)); n > -int64(c.entries*perEntry); n = left.Add(-int64(c.entries * perEntry)) {
+				part := min(1, float64(int(n)+c.entries*perEntry)/float64(c.entries*perEntry))
+				if !c.plain {
+					for range int(float64(c.entries) * part) {
+						md5.Sum(data)
+					}
+				}
+				if err := c.post(b.Context(), client, body[:int(float64(len(body))*part)]); err != nil {
+					b.Error(err)
+					return
+				}
 			}
-		}
-		sum := sha256.Sum256(body[:int(float64(len(body))*part)])
-		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, c.server.URL, bytes.NewReader(body[:int(float64(len(body))*part)]))
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Header.Set("Content-Type", codec.CBORType)
-		r.Header.Set("X-Amz-Target", "Kinesis_20131202.PutRecords")
-		r.Header.Set("Authorization", fmt.Sprintf("%x", sum))
-		resp, err := client.Do(r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-			b.Fatal(resp.Status, err)
-		}
-		_ = resp.Body.Close()
+		})
 	}
+	senders.Wait()
 	return cpuTime() - began
+}
+
+// post hashes and sends a prepared request.
+func (c *putBench) post(ctx context.Context, client *http.Client, body []byte) error {
+	sum := sha256.Sum256(body)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", codec.CBORType)
+	r.Header.Set("X-Amz-Target", "Kinesis_20131202.PutRecords")
+	r.Header.Set("Authorization", fmt.Sprintf("%x", sum))
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return nil
 }
 
 // sdk puts records as a program without a producer does.
@@ -175,7 +195,7 @@ func (c *putBench) sdk(b *testing.B) time.Duration {
 }
 
 // producer puts the same number of records with a producer. It returns the CPU time per record, and
-// the allocations per record in the second half.
+// the allocations per record in the steady state.
 func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 	p, err := New(c.client(b), Options{Stream: benchserver.Stream, NoAggregation: c.plain, Logger: quiet})
 	if err != nil {
@@ -187,25 +207,42 @@ func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
 	if err := p.Flush(b.Context()); err != nil { // the shards are known
 		b.Fatal(err)
 	}
-	var before, after runtime.MemStats
-	began := cpuTime()
-	for i := range c.records {
-		if i == c.records/2 { // the connections and the buffers are there
-			runtime.ReadMemStats(&before)
+	if err := c.server.Reset(); err != nil {
+		b.Fatal(err)
+	}
+	warm := p.Counts()
+	put := func(records int) {
+		for i := range records {
+			if _, err := p.Put(b.Context(), Record{PartitionKey: c.key(i), Data: c.data}); err != nil {
+				b.Fatal(err)
+			}
 		}
-		if _, err := p.Put(b.Context(), Record{PartitionKey: c.key(i), Data: c.data}); err != nil {
+		if err := p.Flush(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
+	began := cpuTime()
+	put(c.records)
+	took := cpuTime() - began
+	n := p.Counts()
+	stats, err := c.server.Stats()
+	if err != nil {
+		b.Fatal(err)
+	}
+	requests := n.Requests - warm.Requests
+	c.entries, c.conns = int((n.Entries-warm.Entries+requests/2)/requests), 1+stats.Accepted
+	b.Logf("%d requests, %d entries, %d connections", requests, n.Entries-warm.Entries, c.conns)
+
+	// The steady state: the connections and the buffers are there.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	put(c.records / 2)
+	runtime.ReadMemStats(&after)
 	if err := p.Close(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	took := cpuTime() - began
-	runtime.ReadMemStats(&after)
-	n := p.Counts()
-	if n.Stored != uint64(c.records)+1 || n.Retried > 0 {
+	if n := p.Counts(); n.Stored != uint64(c.records+c.records/2)+1 || n.Retried > 0 {
 		b.Fatalf("%+v", n)
 	}
-	b.Logf("%d requests, %d entries", n.Requests, n.Entries)
-	return took, float64(after.Mallocs-before.Mallocs) / float64(c.records-c.records/2)
+	return took, float64(after.Mallocs-before.Mallocs) / float64(c.records/2)
 }

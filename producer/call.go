@@ -56,7 +56,7 @@ func (p *Producer) call(r *request) answer {
 	in.StreamName, in.StreamARN, in.Timeout = aws.ToString(p.name), aws.ToString(p.arn), timeout
 	for i := range r.sendings {
 		s := &r.sendings[i]
-		first := s.records.first
+		first := s.records[0]
 		e := wire.PutEntry{PartitionKey: first.key, ExplicitHashKey: first.explicit, Data: first.data}
 		if s.box != nil {
 			e.Packed = s.box
@@ -82,7 +82,7 @@ func (p *Producer) input(r *request) *kinesis.PutRecordsInput {
 	in.StreamName, in.StreamARN = p.name, p.arn
 	for i := range r.sendings {
 		s, e := &r.sendings[i], &in.Records[i]
-		first := s.records.first
+		first := s.records[0]
 		e.Data = first.data
 		if s.box != nil {
 			e.Data = s.box.AppendContainer(nil)

@@ -9,13 +9,14 @@ import (
 // callbacks lists records with an outcome whose callback was not called yet. The producer's mutex
 // guards the list.
 type callbacks struct {
-	list
-	wake chan struct{} // has one element when the list is not empty
-	over chan struct{} // closed when all were called
+	waiting []*Pending
+	spare   []*Pending    // memory for the next ones
+	wake    chan struct{} // has one element when the list is not empty
+	over    chan struct{} // closed when all were called
 }
 
 func (c *callbacks) push(rec *Pending) {
-	c.list.push(rec)
+	c.waiting = append(c.waiting, rec)
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -28,11 +29,10 @@ func (p *Producer) callBack() {
 	defer close(p.callbacks.over)
 	for over := false; ; {
 		p.mu.Lock()
-		var todo list
-		todo.join(&p.callbacks.list)
+		todo := p.callbacks.waiting
+		p.callbacks.waiting, p.callbacks.spare = p.callbacks.spare, nil
 		p.mu.Unlock()
-		for todo.n > 0 {
-			rec := todo.pop()
+		for _, rec := range todo {
 			if err := guard.Call(func() error { rec.done(rec.result(), rec.err); return nil }); err != nil {
 				p.logPanic(err)
 			}
@@ -43,6 +43,12 @@ func (p *Producer) callBack() {
 		}
 		if over {
 			return
+		}
+		clear(todo)
+		if cap(todo) <= spareItems {
+			p.mu.Lock()
+			p.callbacks.spare = todo[:0]
+			p.mu.Unlock()
 		}
 		select {
 		case <-p.callbacks.wake:

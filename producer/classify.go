@@ -41,6 +41,9 @@ func classifyEntry(e entry) outcome {
 
 // classifyCall returns the outcome of all records of a call that failed with err.
 func classifyCall(err error) outcome {
+	if err == nil {
+		return stored
+	}
 	var encoding *smithy.SerializationError
 	if errors.As(err, &encoding) {
 		return refused // nothing was sent

@@ -17,7 +17,7 @@ type core struct {
 	shards *shardMap
 	ranges ranges
 	queues []*queue // one for each shard of the map, in the same order
-	filled []*queue // those with records, in the order in which they take turns
+	filled turns    // those with records
 	// retired has queues whose shard left the map while requests still had records of them.
 	retired  []*queue
 	stranded []stranded
@@ -36,8 +36,8 @@ type core struct {
 	counts Counts
 	ended  []*Pending // records with an outcome, for the producer
 
-	keys  map[shard.HashKey]struct{} // of takeDistinct
-	boxes []*aggregate.Builder       // for the next containers
+	keys  keySet               // of takeDistinct
+	boxes []*aggregate.Builder // for the next containers
 }
 
 // options are the parts of Options that affect records.
@@ -77,7 +77,38 @@ type queue struct {
 	failures int // failed requests in a row
 	notUntil time.Time
 	pace     pace
+	paced    time.Time           // the pace allows no request before; may be in the past
 	seen     map[string]struct{} // shards that answered, while the map is unknown
+}
+
+// turns lists queues in the order in which they take turns.
+type turns struct {
+	queues []*queue
+	head   int // places before it are empty
+}
+
+func (t *turns) len() int { return len(t.queues) - t.head }
+
+func (t *turns) push(q *queue) {
+	if len(t.queues) == cap(t.queues) && t.head > len(t.queues)/2 {
+		n := copy(t.queues, t.queues[t.head:])
+		clear(t.queues[n:])
+		t.queues, t.head = t.queues[:n], 0
+	}
+	t.queues = append(t.queues, q)
+}
+
+func (t *turns) pop() *queue {
+	q := t.queues[t.head]
+	t.queues[t.head] = nil
+	t.head++
+	return q
+}
+
+// unpop returns the queue of the last pop to its place. Nothing was pushed since.
+func (t *turns) unpop(q *queue) {
+	t.head--
+	t.queues[t.head] = q
 }
 
 // busy reports whether a record of the queue is in flight.
@@ -87,13 +118,13 @@ func (q *queue) busy() bool { return q.requests+q.stranded > 0 }
 type stranded struct {
 	q     *queue
 	unit  sending
-	entry entry
+	entry *entry
 }
 
 func newCore(o options, now time.Time) *core {
 	c := &core{
 		options: o, began: now, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
-		keys: map[shard.HashKey]struct{}{}, lookUp: lookUp{shards: true, facts: true},
+		lookUp: lookUp{shards: true, facts: true},
 	}
 	c.adopt(unmapped)
 	return c
@@ -110,9 +141,9 @@ func (c *core) ordered() bool { return !c.unordered && !c.facts.auto }
 func (c *core) packing() bool { return !c.plain && c.shards.known() && !c.facts.auto }
 
 // put adds a record.
-func (c *core) put(p *Pending, now time.Time) {
+func (c *core) put(p *Pending, sinceBegan time.Duration) {
 	c.number++
-	p.number, p.put = c.number, now.Sub(c.began)
+	p.number, p.put = c.number, sinceBegan
 	c.open++
 	c.counts.Records++
 	c.counts.Bytes += uint64(p.size())
@@ -133,28 +164,27 @@ func (c *core) queueOf(p *Pending) *queue {
 func (c *core) fill(q *queue) {
 	if !q.inFilled && q.n > 0 {
 		q.inFilled = true
-		c.filled = append(c.filled, q)
+		c.filled.push(q)
 	}
 }
 
 // requeue puts the records of back into their queues again, in the order of their numbers. back
 // must be sorted by number.
-func (c *core) requeue(back *list) {
-	parts := map[*queue]*list{}
+func (c *core) requeue(back []*Pending) {
+	if len(back) == 0 {
+		return
+	}
+	parts := map[*queue][]*Pending{}
 	var order []*queue
-	for back.n > 0 {
-		p := back.pop()
+	for _, p := range back {
 		q := c.queueOf(p)
 		if parts[q] == nil {
-			parts[q] = &list{}
 			order = append(order, q)
 		}
-		parts[q].push(p)
+		parts[q] = append(parts[q], p)
 	}
 	for _, q := range order {
-		part := parts[q]
-		part.merge(&q.list)
-		q.list = *part
+		q.merge(parts[q])
 		c.fill(q)
 	}
 }
@@ -190,13 +220,11 @@ func (c *core) failWaiting(reason error) {
 		}
 	}
 	for _, s := range c.stranded {
-		for p := s.unit.records.first; p != nil; {
-			next := p.next
+		for _, p := range s.unit.records {
 			p.repeated = true
 			c.fail(p, reason)
-			p = next
 		}
-		c.inFlight -= s.unit.records.n
+		c.inFlight -= len(s.unit.records)
 		s.q.stranded--
 	}
 	c.stranded = nil
@@ -233,11 +261,7 @@ func (c *core) adopt(m *shardMap) {
 	}
 	c.shards, c.queues = m, queues
 	slices.SortFunc(moved, func(a, b *Pending) int { return cmp.Compare(a.number, b.number) })
-	var back list
-	for _, p := range moved {
-		back.push(p)
-	}
-	c.requeue(&back)
+	c.requeue(moved)
 	c.scalePace()
 }
 

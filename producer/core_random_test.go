@@ -125,7 +125,7 @@ func (s *service) carryOut(r *request, faults bool) answer {
 }
 
 func (s *service) store(snd sending) entry {
-	at := snd.records.first.hash
+	at := snd.records[0].hash
 	open := s.open()
 	i := slices.IndexFunc(open, func(sh *serviceShard) bool { return sh.Range.Contains(at) })
 	if s.auto {
@@ -134,7 +134,7 @@ func (s *service) store(snd sending) entry {
 	}
 	s.number++
 	r := serviceRecord{sequence: fmt.Sprintf("%020d", s.number)}
-	for p := snd.records.first; p != nil; p = p.next {
+	for _, p := range snd.records {
 		r.numbers = append(r.numbers, p.number)
 		r.keys = append(r.keys, p.hash)
 	}
@@ -240,7 +240,7 @@ func runCore(t *testing.T, seed uint64) {
 				p.bytes, p.hash = int32(len(p.data)+len(p.key)), shard.HashOf(p.key)
 				hashes = append(hashes, p.hash)
 				records = append(records, p)
-				c.put(p, now)
+				c.put(p, now.Sub(c.began))
 			}
 		}
 		if faults && resharding > 0 && rnd.IntN(resharding*10) == 0 {
@@ -280,9 +280,9 @@ func runCore(t *testing.T, seed uint64) {
 			_ = c.learnShards(listed, listedAll)
 		}
 	}
-	if c.inFlight != 0 || len(c.retired) != 0 || len(c.stranded) != 0 || len(c.filled) != 0 {
-		for _, q := range c.filled {
-			if q.n > 0 {
+	if c.inFlight != 0 || len(c.retired) != 0 || len(c.stranded) != 0 || c.filled.len() != 0 {
+		for c.filled.len() > 0 {
+			if q := c.filled.pop(); q.n > 0 {
 				t.Fatalf("seed %d: a queue is left with %d records", seed, q.n)
 			}
 		}

@@ -208,26 +208,27 @@ func TestMergeKeepsTheNumbers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		var a, b list
+		var a list
+		var b []*Pending
 		n := uint64(rnd.IntN(20))
 		for i := range n {
 			p := &Pending{number: i + 1, bytes: 3}
 			if rnd.IntN(2) == 0 {
 				a.push(p)
 			} else {
-				b.push(p)
+				b = append(b, p)
 			}
 		}
-		a.merge(&b)
+		a.merge(b)
+		if a.n != int(n) || a.bytes != 3*int(n) {
+			t.Fatalf("seed %d: %d records, %d bytes", seed, a.n, a.bytes)
+		}
 		var got []uint64
-		for p := a.first; p != nil; p = p.next {
-			got = append(got, p.number)
+		for a.n > 0 {
+			got = append(got, a.pop().number)
 		}
-		if uint64(len(got)) != n || !slices.IsSorted(got) || a.n != int(n) || a.bytes != 3*int(n) || b.n != 0 || b.first != nil {
-			t.Fatalf("seed %d: %v, %d records, %d bytes", seed, got, a.n, a.bytes)
-		}
-		if n > 0 && (a.last == nil || a.last.number != n || a.last.next != nil) {
-			t.Fatalf("seed %d: the last one is %+v", seed, a.last)
+		if uint64(len(got)) != n || !slices.IsSorted(got) || a.bytes != 0 || a.first() != nil {
+			t.Fatalf("seed %d: %v, %d bytes are left", seed, got, a.bytes)
 		}
 	}
 }

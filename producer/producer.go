@@ -153,7 +153,7 @@ func (p *Producer) acceptable(given *Pending) error {
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 128)
+		p.slab = make([]Pending, 96) // 16 KiB
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]
@@ -162,7 +162,7 @@ func (p *Producer) accept(given *Pending) *Pending {
 	p.held++
 	q := p.core.queueOf(pending)
 	before := q.bytes
-	p.core.put(pending, time.Now())
+	p.core.put(pending, time.Since(p.core.began))
 	// The dispatcher is woken for the first record, and when there are enough for a container.
 	if q.n == 1 || q.n%50 == 0 || before/unit != q.bytes/unit {
 		p.signal()
@@ -239,6 +239,6 @@ func (p *Producer) Counts() Counts {
 		}
 	}
 	c.BufferedRecords, c.BufferedBytes, c.Blocked = p.buffer.records, p.buffer.bytes, len(p.buffer.line)
-	c.CallbacksWaiting = p.callbacks.n
+	c.CallbacksWaiting = len(p.callbacks.waiting)
 	return c
 }

@@ -112,20 +112,18 @@ func (e *Error) Unwrap() []error {
 // Pending is an accepted record whose outcome may be unknown. Its methods may be called
 // concurrently.
 type Pending struct {
+	// The producer's mutex guards these fields until the record has its outcome. Fields that are
+	// used together are adjacent, because many records do not fit into the processor's cache.
 	producer *Producer
-
-	// These fields are the record. The producer's mutex guards them until the record has its
-	// outcome.
-	next     *Pending // in a list
-	number   uint64   // records are numbered in the order of Put
-	hash     shard.HashKey
+	number   uint64 // records are numbered in the order of Put
 	key      string
-	explicit string
 	data     []byte
-	done     func(Result, error)
+	explicit string
 	put      time.Duration // since the core began
 	failed   *failure      // the last failed attempt
-	bytes    int32         // of data and key
+	hash     shard.HashKey
+	done     func(Result, error)
+	bytes    int32 // of data and key
 	attempts int32
 	most     int32 // limit for the records in its request; 0 is no limit
 	whole    bool  // never packed
@@ -135,11 +133,10 @@ type Pending struct {
 	// guards them.
 	finished bool
 	packed   bool
-	place    int32 // in its container
-	shard    string
-	sequence string
-	err      error
+	place    int32         // in its container
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
+	entry    *entry        // the answer of the service; nil for a failed record
+	err      error
 }
 
 // failure contains the reason why an attempt failed. Records that failed together share one
@@ -151,11 +148,11 @@ type failure struct {
 
 // result returns the place of a stored record, and the zero Result for a failed record.
 func (p *Pending) result() Result {
-	if p.err != nil {
+	if p.entry == nil {
 		return Result{}
 	}
 	return Result{
-		Shard: p.shard, SequenceNumber: p.sequence, SubSequenceNumber: int(p.place), Packed: p.packed,
+		Shard: p.entry.Shard, SequenceNumber: p.entry.SequenceNumber, SubSequenceNumber: int(p.place), Packed: p.packed,
 		Attempts: int(p.attempts), Repeated: p.repeated,
 	}
 }
@@ -204,8 +201,10 @@ func (p *Pending) prepare(r Record) error {
 	if !utf8.ValidString(r.PartitionKey) {
 		return fmt.Errorf("%w: partition key %.50q is not valid UTF-8", ErrInvalid, r.PartitionKey)
 	}
-	if n := utf8.RuneCountInString(r.PartitionKey); n > maxKey {
-		return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
+	if len(r.PartitionKey) > maxKey { // in bytes, so there may be fewer characters
+		if n := utf8.RuneCountInString(r.PartitionKey); n > maxKey {
+			return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
+		}
 	}
 	p.key, p.explicit, p.data, p.done = r.PartitionKey, r.ExplicitHashKey, r.Data, r.Done
 	n := len(r.Data) + len(r.PartitionKey)

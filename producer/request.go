@@ -18,16 +18,16 @@ const scanned = 2000
 
 // sending is one record of the stream in a request: a single record, or a container with several.
 type sending struct {
-	records list
+	records []*Pending         // a part of the request's list taken
 	box     *aggregate.Builder // of a container
 }
 
 // size returns the size of the stream's record with its key.
 func (s *sending) size() int {
 	if s.box == nil {
-		return s.records.first.size()
+		return s.records[0].size()
 	}
-	return s.box.Size() + len(s.records.first.key)
+	return s.box.Size() + len(s.records[0].key)
 }
 
 // part is the sendings of one queue in a request.
@@ -40,6 +40,7 @@ type part struct {
 type request struct {
 	sendings []sending
 	parts    []part
+	taken    []*Pending // the records of all sendings
 	bytes    int
 	records  int
 	sent     time.Time
@@ -60,7 +61,8 @@ func newRequest(now time.Time) *request {
 func (r *request) free() {
 	clear(r.sendings)
 	clear(r.parts)
-	*r = request{sendings: r.sendings[:0], parts: r.parts[:0]}
+	clear(r.taken)
+	*r = request{sendings: r.sendings[:0], parts: r.parts[:0], taken: r.taken[:0]}
 	requests.Put(r)
 }
 
@@ -69,10 +71,17 @@ func (r *request) room(bytes int) bool {
 	return len(r.sendings) == 0 || len(r.sendings) < mostEntries && r.bytes+bytes <= mostBytes && !r.alone
 }
 
-func (r *request) add(s sending, bytes int) {
+// take adds a record to the list of the next sending.
+func (r *request) take(p *Pending) { r.taken = append(r.taken, p) }
+
+// add adds a sending with the records that were taken since the last one.
+func (r *request) add(s sending, q *queue) {
+	s.records = r.taken[r.records:len(r.taken):len(r.taken)]
+	bytes := s.size()
+	q.pace.use(bytes, 1)
 	r.sendings = append(r.sendings, s)
 	r.bytes += bytes
-	r.records += s.records.n
+	r.records = len(r.taken)
 }
 
 // standing has the facts that decide when a queue sends next.
@@ -123,17 +132,17 @@ func (c *core) held(q *queue) bool {
 
 // standing returns the facts that decide when q sends next. q has records.
 func (c *core) standing(q *queue, now time.Time) standing {
-	s := standing{held: c.held(q), oldest: c.began.Add(q.first.put), linger: c.linger, notUntil: q.notUntil}
+	s := standing{held: c.held(q), oldest: c.began.Add(q.first().put), linger: c.linger, notUntil: q.notUntil}
 	if s.held {
 		return s
 	}
-	s.hurry = c.draining || q.first.number <= c.hurry || q.first.attempts > 0
+	s.hurry = c.draining || q.first().number <= c.hurry || q.first().attempts > 0
 	if c.packing() {
 		size := c.containerSize(q, now)
 		s.enough = q.bytes >= size
-		if q.first.size() > size || q.first.whole {
+		if q.first().size() > size || q.first().whole {
 			s.enough = true
-			s.pace = q.pace.wait(now, q.first.size(), 1)
+			s.pace = q.pace.wait(now, q.first().size(), 1)
 		} else {
 			s.pace = q.pace.wait(now, min(size, q.bytes), 1)
 		}
@@ -143,7 +152,7 @@ func (c *core) standing(q *queue, now time.Time) standing {
 	// about the same size.
 	bytes, records := int(0.05*q.pace.scale(now)*shardBytes), max(1, int(0.05*q.pace.scale(now)*shardRecords))
 	s.enough = q.bytes >= bytes || q.n >= records
-	s.pace = q.pace.wait(now, max(q.first.size(), min(bytes, q.bytes)), min(records, q.n))
+	s.pace = q.pace.wait(now, max(q.first().size(), min(bytes, q.bytes)), min(records, q.n))
 	return s
 }
 
@@ -164,9 +173,8 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 			again = at
 		}
 	}
-	for turns := len(c.filled); turns > 0; turns-- {
-		q := c.filled[0]
-		c.filled = c.filled[1:]
+	for turns := c.filled.len(); turns > 0; turns-- {
+		q := c.filled.pop()
 		if q.inFilled = false; !q.inMap {
 			continue
 		}
@@ -177,17 +185,26 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 		if q.n == 0 {
 			continue
 		}
-		at, ok := c.standing(q, now).due(now)
+		if q.paced.After(now) {
+			soon(q.paced)
+			c.fill(q)
+			continue
+		}
+		s := c.standing(q, now)
+		at, ok := s.due(now)
+		if s.pace > 0 && (s.hurry || s.enough) { // further records do not change that
+			q.paced = now.Add(s.pace)
+		}
 		switch {
 		case !ok:
 		case at.After(now):
 			soon(at)
-		case r.room(min(q.first.size(), mostBytes)):
+		case r.room(min(q.first().size(), mostBytes)):
 			c.take(r, q, now)
 		default: // its turn comes first next time
 			soon(now)
 			q.inFilled = true
-			c.filled = append([]*queue{q}, c.filled...)
+			c.filled.unpop(q)
 			return c.begin(r), now
 		}
 		c.fill(q)
@@ -213,7 +230,7 @@ func (c *core) begin(r *request) *request {
 // expire fails the records of a queue that waited too long.
 func (c *core) expire(q *queue, now time.Time, soon func(time.Time)) {
 	for c.maxAge > 0 && q.n > 0 {
-		if at := c.began.Add(q.first.put + c.maxAge); at.After(now) {
+		if at := c.began.Add(q.first().put + c.maxAge); at.After(now) {
 			soon(at)
 			return
 		}
@@ -228,7 +245,7 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 		return
 	}
 	first := len(r.sendings)
-	switch most := int(q.first.most); {
+	switch most := int(q.first().most); {
 	case most > 0 && first > 0:
 		return // it goes alone, with the next request
 	case most > 0:
@@ -249,7 +266,7 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 // dropUnfit fails records at the front that exceed the known limits of the stream.
 func (c *core) dropUnfit(q *queue) {
 	for q.n > 0 {
-		switch p := q.first; {
+		switch p := q.first(); {
 		case p.size() > c.facts.maxRecord:
 			c.fail(q.pop(), ErrTooLarge)
 		case p.key == "" && !c.facts.auto:
@@ -270,29 +287,44 @@ func (c *core) unfit(p *Pending) bool {
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()
-	box.Limit = max(1, size-len(q.first.key))
-	var s sending
-	for q.n > 0 && int(q.first.most) == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
-		p := q.first
-		if p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
+	box.Limit = max(1, size-len(q.first().key))
+	for range q.packable(box.Limit, most) {
+		p := q.first()
+		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
 			break
 		}
-		s.records.push(q.pop())
+		r.take(q.pop())
 	}
-	switch s.records.n {
-	case 0:
-		c.boxes = append(c.boxes, box)
-		s.records.push(q.pop())
-	case 1:
+	var s sending
+	if box.Len() == 0 {
+		r.take(q.pop())
+	}
+	if box.Len() > 1 {
+		s.box = box
+	} else {
 		box.Reset()
 		c.boxes = append(c.boxes, box)
-	default:
-		s.box = box
 	}
-	bytes := s.size()
-	q.pace.use(bytes, 1)
-	r.add(s, bytes)
+	r.add(s, q)
 }
+
+// packable returns how many records from the front can be in a container of the given size at most.
+// It looks at all of them in a short loop, which waits for memory only once for several records.
+func (q *queue) packable(size, most int) (n int) {
+	for at := q.head; at < len(q.items) && size > 0 && (most == 0 || n < most); at++ {
+		p := q.items[at].record
+		if p.whole || int(p.most) != most {
+			break
+		}
+		size -= len(p.data) + leastOverhead
+		n++
+	}
+	return n
+}
+
+// leastOverhead is the minimum size of a packed record without data. A record, its key and its data
+// have a tag and a length or row each.
+const leastOverhead = 6
 
 // box returns an empty builder.
 func (c *core) box() *aggregate.Builder {
@@ -310,46 +342,43 @@ func (c *core) takeFew(r *request, q *queue, most int, now time.Time) {
 	case c.packing():
 		c.takeContainer(r, q, most, now)
 	default:
-		c.takeOne(r, q, nil)
+		takeOne(r, q, q.pop())
 	}
 }
 
-// takeOne takes the record after before.
-func (c *core) takeOne(r *request, q *queue, before *Pending) {
-	p := q.remove(before)
-	q.pace.use(p.size(), 1)
-	var s sending
-	s.records.push(p)
-	r.add(s, p.size())
+// takeOne adds a record that was removed from a queue.
+func takeOne(r *request, q *queue, p *Pending) {
+	r.take(p)
+	r.add(sending{}, q)
 }
 
 // takeDistinct takes records with different keys, the oldest record of each key. A request must not
 // have two records of a key, because the service may refuse one record and store the next.
 func (c *core) takeDistinct(r *request, q *queue) {
-	clear(c.keys)
-	var before *Pending
-	for i, p := 0, q.first; p != nil && i < scanned; i++ {
-		next := p.next
-		_, taken := c.keys[p.hash]
-		c.keys[p.hash] = struct{}{}
+	c.keys.reset()
+	at, end := q.head, min(len(q.items), q.head+scanned)
+scan:
+	for ; at < end; at++ {
+		p := q.items[at].record
+		taken := c.keys.add(q.items[at].key)
 		switch {
-		case taken, p.most > 0 && len(c.keys) > 1, c.unfit(p):
-			before = p // it waits, and so do newer ones of its key
-		case len(c.keys) > 1 && !q.pace.fits(p.size()), !r.room(p.size()):
-			return
+		case taken, p.most > 0 && c.keys.n > 1, c.unfit(p):
+			// It waits, and so do newer ones of its key.
+		case c.keys.n > 1 && !q.pace.fits(p.size()), !r.room(p.size()):
+			break scan
 		default:
-			c.takeOne(r, q, before)
+			takeOne(r, q, q.remove(at))
 		}
-		p = next
 	}
+	q.closeGaps(at)
 }
 
 // takeAll takes records in order.
 func (c *core) takeAll(r *request, q *queue) {
-	for n := 0; q.n > 0 && q.first.most == 0 && !c.unfit(q.first); n++ {
-		if n > 0 && !q.pace.fits(q.first.size()) || !r.room(q.first.size()) {
+	for n := 0; q.n > 0 && q.first().most == 0 && !c.unfit(q.first()); n++ {
+		if n > 0 && !q.pace.fits(q.first().size()) || !r.room(q.first().size()) {
 			return
 		}
-		c.takeOne(r, q, nil)
+		takeOne(r, q, q.pop())
 	}
 }

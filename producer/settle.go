@@ -3,6 +3,7 @@ package producer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,22 +22,22 @@ func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
 	a = a.checked(len(r.sendings))
 	before := c.counts
 	c.inFlight -= r.records
+	for _, p := range r.taken { // a short loop waits for memory only once for several records
+		p.attempts++
+	}
 	if a.err == nil {
 		c.measure(a.took)
 	}
 	for _, p := range r.parts {
 		p.q.requests--
 		var t tally
-		var back list
+		var back []*Pending
 		for i := p.first; i < p.last; i++ {
 			s := r.sendings[i]
-			for rec := s.records.first; rec != nil; rec = rec.next {
-				rec.attempts++
-			}
 			if a.err != nil {
 				c.settleCall(p.q, r, s, a.err, &t, &back)
 			} else {
-				c.settleEntry(p.q, s, a.entries[i], &t, &back)
+				c.settleEntry(p.q, s, &a.entries[i], &t, &back)
 			}
 			c.reuse(s)
 		}
@@ -44,8 +45,8 @@ func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
 		if t.code != "" {
 			done.code = t.code
 		}
-		c.counts.Retried += uint64(back.n)
-		c.requeue(&back)
+		c.counts.Retried += uint64(len(back))
+		c.requeue(back)
 	}
 	c.release()
 	done.err = a.err
@@ -111,7 +112,7 @@ func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
 }
 
 // settleCall handles a sending of a failed call.
-func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, back *list) {
+func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, back *[]*Pending) {
 	o := classifyCall(err)
 	code := codeOf(err)
 	switch {
@@ -129,18 +130,18 @@ func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, 
 // limit is the number of records in the container, so that the container is sent alone. Each
 // further limit is half of the previous one.
 func (c *core) divide(r *request, s sending) {
-	most := s.records.n
+	most := len(s.records)
 	if len(r.sendings) == 1 {
 		most = (most + 1) / 2
 	}
-	for p := s.records.first; p != nil; p = p.next {
+	for _, p := range s.records {
 		p.most = int32(most)
 	}
 }
 
 // settleEntry handles a sending that has an entry in the answer.
-func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
-	o := classifyEntry(e)
+func (c *core) settleEntry(q *queue, s sending, e *entry, t *tally, back *[]*Pending) {
+	o := classifyEntry(*e)
 	if o != stored {
 		if o == invalid || o == unsigned {
 			o = refused
@@ -165,8 +166,8 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 }
 
 // settleFailure sends the records of a sending again, or fails them.
-func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *tally, back *list) {
-	c.counts.count(o, code, s.records.n)
+func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *tally, back *[]*Pending) {
+	c.counts.count(o, code, len(s.records))
 	t.code = code
 	if o == throttled {
 		t.throttled++
@@ -176,15 +177,14 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 		t.worst = max(t.worst, o)
 	}
 	failed := &failure{code, cause}
-	for n := s.records.n; n > 0; n-- {
-		p := s.records.pop()
+	for _, p := range s.records {
 		p.noteFailure(failed)
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
 		}
 		p.repeated = p.repeated || o == unknown
-		back.push(p)
+		*back = append(*back, p)
 	}
 }
 
@@ -201,7 +201,7 @@ func (p *Pending) noteFailure(f *failure) {
 }
 
 // foreign handles a sending that was stored in a shard other than the expected one.
-func (c *core) foreign(q *queue, s sending, e entry, back *list) {
+func (c *core) foreign(q *queue, s sending, e *entry, back *[]*Pending) {
 	if q.shard == "" {
 		if q.seen == nil {
 			q.seen = map[string]struct{}{}
@@ -224,25 +224,24 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 		return
 	}
 	q.stranded++
-	c.inFlight += s.records.n
-	c.stranded = append(c.stranded, stranded{q, sending{records: s.records}, e})
+	c.inFlight += len(s.records)
+	c.stranded = append(c.stranded, stranded{q, sending{records: slices.Clone(s.records)}, e})
 }
 
 // confirm ends the records of a sending that a shard has stored. It sends packed records again if
 // they do not belong in that shard: consumers drop them there, and newer records of their keys are
 // in another shard.
-func (c *core) confirm(s sending, e entry, back *list) {
-	packed := s.records.n > 1
+func (c *core) confirm(s sending, e *entry, back *[]*Pending) {
+	packed := len(s.records) > 1
 	keys, known := c.ranges[e.Shard]
-	for i := 0; s.records.n > 0; i++ {
-		p := s.records.pop()
+	for i, p := range s.records {
 		if packed && (!known || !keys.Contains(p.hash)) {
 			p.repeated = true
 			c.counts.Misplaced++
-			back.push(p)
+			*back = append(*back, p)
 			continue
 		}
-		p.shard, p.sequence, p.place, p.packed = e.Shard, e.SequenceNumber, int32(i), packed
+		p.entry, p.place, p.packed = e, int32(i), packed
 		c.end(p, nil)
 	}
 }
@@ -257,12 +256,12 @@ func (c *core) settleStranded() {
 			c.stranded = append(c.stranded, s)
 			continue
 		}
-		var back list
-		c.inFlight -= s.unit.records.n
+		var back []*Pending
+		c.inFlight -= len(s.unit.records)
 		c.confirm(s.unit, s.entry, &back)
 		s.q.stranded--
-		c.counts.Retried += uint64(back.n)
-		c.requeue(&back)
+		c.counts.Retried += uint64(len(back))
+		c.requeue(back)
 	}
 	c.release()
 }

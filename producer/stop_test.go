@@ -113,8 +113,8 @@ func TestStopWhileARequestIsBuilt(t *testing.T) {
 		for _, plain := range []bool{false, true} {
 			o := options{plain: plain, stopOnFailure: true, maxAge: 5 * time.Second}
 			c := newCore(o, now)
-			c.put(&Pending{key: "k", data: []byte("12345"), bytes: 6}, now)
-			c.put(&Pending{key: "k", data: []byte("1"), bytes: 2}, now.Add(4*time.Second))
+			c.put(&Pending{key: "k", data: []byte("12345"), bytes: 6}, now.Sub(c.began))
+			c.put(&Pending{key: "k", data: []byte("1"), bytes: 2}, now.Add(4*time.Second).Sub(c.began))
 			change(c)
 			r, _ := c.next(now.Add(6 * time.Second))
 			if r != nil || !c.stopped || c.counts.Failed != 1 {

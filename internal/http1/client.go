@@ -114,11 +114,23 @@ func (c *Client) CloseIdle() {
 // errors are the error of the bound, errors that wrap [ErrMalformed] or [ErrHeadTooLarge], a
 // [*TimeoutError], and network errors.
 func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
-	return h.do(ctx, nil, message, repeat, b)
+	return h.do(ctx, nil, outgoing{whole: message}, repeat, b)
+}
+
+// DoParts is like Do without repeat, for a request in several parts: message, which contains the
+// head, and the parts that follow it. The parts must not change before DoParts returns.
+func (h *Host) DoParts(ctx context.Context, message []byte, parts [][]byte, b Bound) (*Response, error) {
+	return h.do(ctx, nil, outgoing{message, parts}, false, b)
+}
+
+// outgoing is a request to write: a slice, and the parts that follow it.
+type outgoing struct {
+	whole []byte
+	parts [][]byte
 }
 
 // do is like Do. If l is not nil, it uses the connection of that line.
-func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b Bound) (*Response, error) {
+func (h *Host) do(ctx context.Context, l *Line, message outgoing, repeat bool, b Bound) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -151,7 +163,7 @@ func (h *Host) fresh(ctx context.Context, l *Line, message []byte, b Bound) (*Re
 	}
 	c.bind(now, b)
 	stop := c.watch(ctx)
-	r, _, err := h.answer(ctx, l, c, stop, c.ask(ctx, message))
+	r, _, err := h.answer(ctx, l, c, stop, c.ask(ctx, outgoing{whole: message}))
 	return r, err
 }
 
@@ -167,7 +179,7 @@ func (h *Host) bound(now time.Time, b Bound) Bound {
 }
 
 // try sends a request once. again reports that it failed because a kept connection had been closed.
-func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
+func (h *Host) try(ctx context.Context, l *Line, message outgoing, now time.Time, b Bound) (r *Response, again bool, err error) {
 	c, stop := l.take(ctx, h, now, b)
 	if c == nil {
 		if c, err = h.get(ctx, b, false); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -44,16 +45,17 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 	c := &conn{Conn: top, under: under, host: h}
 	c.cut = func() {
 		if c.SetDeadline(time.Unix(1, 0)) != nil {
-			_ = c.Close() // the connection does not support deadlines
+			// The connection does not support deadlines. TLS would first wait to send an alert.
+			_ = c.under.Close()
 		}
 	}
 	return c
 }
 
 // ask writes a request. After an error the connection cannot be used any more.
-func (c *conn) ask(ctx context.Context, message []byte) error {
+func (c *conn) ask(ctx context.Context, message outgoing) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
-	if _, err := c.Write(message); err != nil {
+	if err := c.send(message); err != nil {
 		return err
 	}
 	c.asked = time.Now()
@@ -61,6 +63,51 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 		c.limit(ctx, d)
 	}
 	return nil
+}
+
+// send writes a message. A large message over TLS consists of many records.
+func (c *conn) send(message outgoing) error {
+	if len(message.parts) > 0 {
+		return c.under.writeTogether(func() error { return c.writeParts(message) })
+	}
+	write := func() error {
+		_, err := c.Write(message.whole)
+		return err
+	}
+	if c.host.tls == nil || len(message.whole) <= oneRecord {
+		return write()
+	}
+	return c.under.writeTogether(write)
+}
+
+// windows has buffers of writeParts.
+var windows = sync.Pool{New: func() any { return new([oneRecord]byte) }}
+
+// writeParts writes a request in pieces of one record.
+func (c *conn) writeParts(message outgoing) error {
+	window := windows.Get().(*[oneRecord]byte)
+	defer windows.Put(window)
+	n := 0
+	part := message.whole
+	for i := 0; ; i++ {
+		for len(part) > 0 {
+			copied := copy(window[n:], part)
+			part = part[copied:]
+			if n += copied; n < oneRecord {
+				continue
+			}
+			if _, err := c.Write(window[:]); err != nil {
+				return err
+			}
+			n = 0
+		}
+		if i == len(message.parts) {
+			break
+		}
+		part = message.parts[i]
+	}
+	_, err := c.Write(window[:n])
+	return err
 }
 
 // answer reads the head of the answer to the request that was written. After an error the

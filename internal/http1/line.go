@@ -43,7 +43,7 @@ const fresh = 50 * time.Millisecond
 
 // Do is like [Host.Do]. The answer must be closed before the next request.
 func (l *Line) Do(ctx context.Context, h *Host, message []byte, repeat bool, b Bound) (*Response, error) {
-	return h.do(ctx, l, message, repeat, b)
+	return h.do(ctx, l, outgoing{whole: message}, repeat, b)
 }
 
 // Fresh is like Do, but uses a new connection, as [Host.Fresh] does. The line keeps the new
@@ -71,7 +71,7 @@ func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 		}
 		stop = c.watch(ctx)
 	}
-	if err := c.ask(ctx, message); err != nil {
+	if err := c.ask(ctx, outgoing{whole: message}); err != nil {
 		if stop != nil {
 			stop()
 		}

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"net"
+	"sync"
 	"syscall"
 )
 
@@ -16,6 +17,9 @@ type socket struct {
 	p       []byte
 	n       int
 	err     error
+
+	mu  sync.Mutex // guards out
+	out *[]byte    // collects what TLS writes; nil outside of writeTogether
 }
 
 func newSocket(c net.Conn) *socket {
@@ -30,6 +34,60 @@ func newSocket(c net.Conn) *socket {
 		return true
 	}
 	return s
+}
+
+const (
+	// oneRecord is the maximum size of a message that TLS sends in one record.
+	oneRecord = 16 << 10
+	// together is the number of bytes that are collected before they are written.
+	together = 128 << 10
+)
+
+// collectors has buffers of writeTogether.
+var collectors = sync.Pool{New: func() any {
+	b := make([]byte, 0, together+2*oneRecord)
+	return &b
+}}
+
+// writeTogether calls write, and sends the data that it passes to Write in few system calls. TLS
+// calls Write for each record of 16 KiB, and each system call has a fixed cost.
+func (s *socket) writeTogether(write func() error) error {
+	b := collectors.Get().(*[]byte)
+	s.mu.Lock()
+	s.out = b
+	s.mu.Unlock()
+	err := write()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.flush()
+	}
+	s.out = nil
+	*b = (*b)[:0]
+	collectors.Put(b)
+	return err
+}
+
+// flush sends the collected data. The caller holds the mutex.
+func (s *socket) flush() error {
+	_, err := s.Conn.Write(*s.out)
+	*s.out = (*s.out)[:0]
+	return err
+}
+
+// Write sends p, or collects it during writeTogether.
+func (s *socket) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	if s.out == nil {
+		s.mu.Unlock()
+		return s.Conn.Write(p)
+	}
+	defer s.mu.Unlock()
+	*s.out = append(*s.out, p...)
+	if len(*s.out) < together {
+		return len(p), nil
+	}
+	return len(p), s.flush()
 }
 
 // Read waits for data, unless the connection is being probed. During a probe, it returns errNothing

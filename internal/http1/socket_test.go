@@ -151,7 +151,7 @@ func TestTLSWithoutWaiting(t *testing.T) {
 	c := newConn(&Host{client: New(Options{})}, under, top)
 	defer func() { _ = near.Close() }()
 	for i := range 3 {
-		if err := c.ask(t.Context(), []byte(request)); err != nil {
+		if err := c.ask(t.Context(), outgoing{whole: []byte(request)}); err != nil {
 			t.Fatal(i, err)
 		}
 		h, err := c.answer(t.Context())

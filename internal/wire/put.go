@@ -141,13 +141,15 @@ func (c *Caller) sendPut(l *life, f codec.Format, req *PutRequest) (answer, erro
 	d := putDrafts.Get().(*putDraft)
 	if !c.byHand(l) {
 		// net/http may read the body after it has returned, so the body is not reused.
+		d.split = false
 		d.reset(0, req.size(f))
 		req.appendTo(d, f)
 		return c.post(l, putCall(f), d.buf)
 	}
 	defer d.release()
-	message := l.ep.putMessage(d, c.now(), &l.cred, f, req)
-	err := l.do(message, false)
+	message, parts := l.ep.putMessage(d, c.now(), &l.cred, f, req)
+	var err error
+	l.answer, err = l.ep.lean.DoParts(l.caller, message, parts, l.limits())
 	return l.answered(err)
 }
 

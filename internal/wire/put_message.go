@@ -24,7 +24,17 @@ type putDraft struct {
 	hash   hash.Hash
 	hashed int // bytes of buf that are hashed or reserved for the head
 	small  draft
+
+	// With split, large data are not copied to buf. The request is then buf up to first, and parts.
+	split bool
+	first int // 0 if there are no parts
+	parts [][]byte
+	since int // bytes of buf that are in first and in parts
+	apart int // bytes of data in parts
 }
+
+// largeData is the size from which a copy of data costs more than hashing and sending them apart.
+const largeData = 4 << 10
 
 var putDrafts = sync.Pool{New: func() any { return &putDraft{hash: sha256.New()} }}
 
@@ -36,10 +46,31 @@ func (d *putDraft) reset(head, body int) {
 	d.buf = slices.Grow(d.buf[:0], head+body)[:head]
 	d.head, d.hashed = head, head
 	d.hash.Reset()
+	d.first, d.since, d.apart, d.parts = 0, 0, 0, d.parts[:0]
 }
 
 // release returns d to the pool.
-func (d *putDraft) release() { putDrafts.Put(d) }
+func (d *putDraft) release() {
+	clear(d.parts)
+	d.parts = d.parts[:0]
+	putDrafts.Put(d)
+}
+
+// cut ends the current part, which data follows.
+func (d *putDraft) cut(data []byte) {
+	d.written(true)
+	if d.first == 0 {
+		d.first = len(d.buf)
+	} else {
+		d.parts = append(d.parts, d.buf[d.since:])
+	}
+	d.since = len(d.buf)
+	if data != nil {
+		d.hash.Write(data)
+		d.parts = append(d.parts, data)
+		d.apart += len(data)
+	}
+}
 
 // written hashes the appended bytes if there are enough of them, or if they are the last ones.
 func (d *putDraft) written(last bool) {
@@ -57,26 +88,42 @@ func putCall(f codec.Format) call {
 	return putCBOR
 }
 
-// putMessage returns a signed request with head and body. It is valid until the draft is released.
-func (ep *endpoint) putMessage(d *putDraft, now time.Time, cred *aws.Credentials, f codec.Format, req *PutRequest) []byte {
+// putMessage returns a signed request with head and body, and the parts that follow it. They are
+// valid until the draft is released.
+func (ep *endpoint) putMessage(d *putDraft, now time.Time, cred *aws.Credentials, f codec.Format, req *PutRequest) (message []byte, parts [][]byte) {
 	at := ep.templates.signedAt(now)
 	t, of := ep.templateFor(cred, at), putCall(f)
 	const digits = 20 // digits of the body's length
 	most := len(t.text[of].head) + len(at) + len(t.authorization) + 2*sha256.Size + len(lengthField) + digits + len("\r\n\r\n")
-	d.reset(most, req.size(f))
+	d.split = true
+	size := req.size(f)
+	if f == codec.CBOR {
+		size -= req.apart()
+	}
+	d.reset(most, size)
 	req.appendTo(d, f)
-	d.written(true)
+	d.cut(nil)
 
 	var sum [sha256.Size]byte
 	d.hash.Sum(sum[:0])
 	signature := t.signature(&d.small, of, at, sum)
 	m := append(append(append(d.small.message[:0], t.text[of].head...), at...), t.authorization...)
 	m = append(append(m, signature...), lengthField...)
-	m = append(strconv.AppendInt(m, int64(len(d.buf)-d.head), 10), "\r\n\r\n"...)
+	m = append(strconv.AppendInt(m, int64(len(d.buf)-d.head+d.apart), 10), "\r\n\r\n"...)
 	d.small.message = m
 	from := d.head - len(m)
 	copy(d.buf[from:], m)
-	return d.buf[from:]
+	return d.buf[from:d.first], d.parts
+}
+
+// apart returns the size of the data that a split draft does not copy.
+func (r *PutRequest) apart() (n int) {
+	for i := range r.Entries {
+		if e := &r.Entries[i]; e.Packed == nil && len(e.Data) >= largeData {
+			n += len(e.Data)
+		}
+	}
+	return n
 }
 
 // size returns the maximum size of the body in bytes. It does not include the additional bytes for
@@ -143,9 +190,13 @@ func (e *PutEntry) appendCBOR(d *putDraft) {
 		b = codec.AppendText(codec.AppendText(b, "ExplicitHashKey"), e.ExplicitHashKey)
 	}
 	b = codec.AppendBytesHead(codec.AppendText(b, "Data"), e.size())
-	if e.Packed != nil {
+	switch {
+	case e.Packed != nil:
 		d.buf = e.Packed.AppendContainer(b)
-	} else {
+	case d.split && len(e.Data) >= largeData:
+		d.buf = b
+		d.cut(e.Data)
+	default:
 		d.buf = append(b, e.Data...)
 	}
 }

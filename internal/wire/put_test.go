@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -273,5 +274,30 @@ func TestPutsAllocateLittle(t *testing.T) {
 		}
 	}); n > 8 {
 		t.Errorf("reading an answer takes %v allocations", n)
+	}
+}
+
+// A request in parts has the same body and hash as one in a single slice.
+func TestPartsAreTheWholeRequest(t *testing.T) {
+	t.Parallel()
+	for _, sizes := range [][]int{{0}, {largeData}, {10, largeData - 1}, {1, largeData, 2}, {largeData, 3 * largeData, 100_000}} {
+		req := &PutRequest{StreamName: "s"}
+		for i, n := range sizes {
+			req.Entries = append(req.Entries, PutEntry{PartitionKey: fmt.Sprint("key", i), Data: bytes.Repeat([]byte{byte(i + 1)}, n)})
+		}
+		whole, parts := &putDraft{hash: sha256.New()}, &putDraft{hash: sha256.New(), split: true}
+		for _, d := range []*putDraft{whole, parts} {
+			d.reset(7, 0)
+			req.appendTo(d, codec.CBOR)
+			d.cut(nil)
+		}
+		got := slices.Concat(append([][]byte{parts.buf[:parts.first]}, parts.parts...)...)
+		if !bytes.Equal(got[7:], whole.buf[7:]) || len(got)-7 != len(parts.buf)-7+parts.apart {
+			t.Errorf("%v: the parts have %d bytes, %d are set apart, the whole has %d", sizes, len(got), parts.apart, len(whole.buf))
+		}
+		want := sha256.Sum256(whole.buf[7:])
+		if !bytes.Equal(parts.hash.Sum(nil), want[:]) || !bytes.Equal(whole.hash.Sum(nil), want[:]) {
+			t.Errorf("%v: the hash is wrong", sizes)
+		}
 	}
 }

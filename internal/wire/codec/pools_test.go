@@ -14,6 +14,12 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	for _, diff := range pooled.Differences(d, new(decoding), "member") {
 		t.Errorf("%s of a decoding is not reset", diff)
 	}
+	put := putReadings.New().(*putReading)
+	pooled.Fill(put, "member", "field", "element")
+	put.end()
+	for _, diff := range pooled.Differences(put, new(putReading), "member", "field", "element") {
+		t.Errorf("%s of a reading of results is not reset", diff)
+	}
 	p := new(Page)
 	pooled.Fill(p, "memory", "lent", "Memory", "held")
 	p.Reset()
