@@ -147,7 +147,7 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 		}
 		m := message{id: l.ID, text: string(allowed(text))}
 		if len(m.text) > mostMessage {
-			return fmt.Errorf("%w: dead letter %s has %d bytes, and a message %d at most: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
+			return fmt.Errorf("%w: dead letter %s has %d bytes, but SQS allows messages of at most %d bytes: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
 		}
 		if q.fifo {
 			m.group, m.dedup = groupOf(l), hashOf(l.ID)

@@ -104,7 +104,7 @@ func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 func TestALetterThatIsTooLargeSaysWhatTheBoundIs(t *testing.T) {
 	f := &fake{refuse: func(body string) (string, bool) { return "InvalidParameterValue", len(body) > 256<<10 }}
 	q := queue(t, f, "dead")
-	for size, want := range map[int]string{300 << 10: "262144 at most (MaximumMessageSize, up to 1048576)", 900 << 10: "1048576 at most: use S3"} {
+	for size, want := range map[int]string{300 << 10: "at most 262144 bytes (MaximumMessageSize, up to 1048576)", 900 << 10: "at most 1048576 bytes: use S3"} {
 		l := letter(1, "k")
 		l.Data = make([]byte, size)
 		if err := q.Put(t.Context(), []deadletter.Letter{l}); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), want) {
