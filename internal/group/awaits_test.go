@@ -88,3 +88,6 @@ func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 		f.end()
 	})
 }
+
+// funcsOf returns the Host of a configuration as HostFuncs.
+func funcsOf(cfg Config) *HostFuncs { return cfg.Host.(*HostFuncs) }

@@ -497,6 +497,3 @@ func TestChildrenFollowTheirParentsAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// funcsOf returns the Host of a configuration as HostFuncs.
-func funcsOf(cfg Config) *HostFuncs { return cfg.Host.(*HostFuncs) }
