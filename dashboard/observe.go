@@ -222,8 +222,8 @@ func (o *observer) listAtHand() (names []string, atHand bool) {
 // tell returns the log of events, extended by the events between this read and the next one.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
-		log := eventLog{since: next.at, history: next.past.oldest()}
-		return log.with(next.past.events(next.at))
+		told := eventLog{since: next.at, history: next.past.oldest()}
+		return told.with(next.past.events(next.at))
 	}
 	happened := changes(s, next)
 	if s.err != nil {

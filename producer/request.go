@@ -282,8 +282,9 @@ func (c *core) unfit(p *Pending) bool {
 	return p.size() > c.facts.maxRecord || p.key == "" && !c.facts.auto
 }
 
-// takeContainer takes one record, or as many records from the front as fit into a container. If
-// most is not 0, it takes at most that many.
+// takeContainer takes as many records from the front as fit into a container, but at least one. A
+// record that does not fit is sent without a container. If most is not 0, takeContainer takes at
+// most that many records.
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()

@@ -36,8 +36,9 @@ type open[S any] struct {
 	records, bytes int // totals since reading started
 }
 
-// mark is a point at which the next owner can start: right before a record. With this record,
-// either the maximum of the times entered a window, or a new state began.
+// mark is a point at which the next owner can start: right before a record. With this record, the
+// maximum of the times entered a new window, or the record opened a window while no window was
+// open.
 type mark[S any] struct {
 	from           weir.Position
 	id             string    // position of the record, which is part of the names of results

@@ -32,7 +32,7 @@ func chargeOrReject(charge weir.RecordFunc) weir.RecordFunc {
 	}
 }
 
-// chargeAgain calls charge for the orders in dead letters, except dropped ones.
+// chargeAgain calls charge for the orders in dead letters that nobody has retried or dropped.
 func chargeAgain(
 	ctx context.Context, box deadletter.Box, charge weir.RecordFunc,
 ) (deadletter.Outcome, error) {

@@ -11,8 +11,9 @@ type Noted struct {
 }
 
 // MarkDone records that the records of a batch are done, up to and including the given record. use
-// is the delivery's use for the batch. upTo is the position after the part of the batch that the
-// caller got, or nil if that part is the last one. MarkDone marks no record after upTo.
+// is the number that [Delivery.Begin] returned for the batch. upTo is the position after the part
+// of the batch that the caller got, or nil if that part is the last one. MarkDone marks no record
+// after upTo.
 func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
 	var at shard.Position
 	if upTo != nil {

@@ -185,7 +185,7 @@ func TestAPollKeepsToTheShare(t *testing.T) {
 	})
 }
 
-// A feed keeps to its share while its handler is busy, and with its last read.
+// A feed keeps to its share while its handler is busy, and in the read before a handoff.
 func TestABusyFeedKeepsToTheShare(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0, func(p *Poll) { p.ReadShare = .5 })

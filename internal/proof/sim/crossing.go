@@ -34,10 +34,10 @@ var crossingFaults = map[Fault]float64{
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing chooses the features of an application. The seed selects a set of the list that
-// [covering] returns, and consecutive seeds select consecutive sets. If a run has as many seeds as
-// the list has sets, each set is used once. Then makeCrossing adds some compatible features at
-// random.
+// makeCrossing chooses the features of an application. The first application gets a set of the list
+// that [covering] returns, and consecutive seeds select consecutive sets. If a run has as many
+// seeds as the list has sets, each set is used once. Another application gets a random set of the
+// list. Then makeCrossing adds some compatible features at random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return

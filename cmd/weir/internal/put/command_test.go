@@ -129,8 +129,8 @@ func TestLinesOfABrokenInput(t *testing.T) {
 	}
 }
 
-// Although the stream refuses records at random, each record is stored once, and the records of a
-// key are in order.
+// Although the stream refuses every third record that it gets, each record is stored once, and the
+// records of a key are in order.
 func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -109,7 +109,7 @@ func Watch(ctx context.Context, store lease.Store, app string, first lease.View,
 }
 
 // BeatBetween returns the sessions whose heartbeat count changed between two views, and those that
-// are new in the second view. They are sorted by name.
+// are new in the second view. It omits ended sessions. They are sorted by name.
 func BeatBetween(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {

@@ -62,7 +62,8 @@ func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 
 // HoldAnswers registers a function that selects answers to hold back. hold receives the client's
 // data. If it returns true, the client receives neither the answer to this data nor any later
-// answer, and the connection stays open. A nil function ends this for later data.
+// answer, and the connection stays open. A nil function ends this, except for connections whose
+// answers are already held back.
 func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
