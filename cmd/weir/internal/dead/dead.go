@@ -250,11 +250,12 @@ func listCommand(t cli.Terminal) *cobra.Command {
 		Short: "List dead letters",
 		Long: `Lists dead letters by application, reason and error, the most frequent error
 first. Errors count as the same error if they differ only in words of eight or
-more characters that contain digits, such as UUIDs. For the newest dead letters of each error, the list shows the time,
-the state, the number of failed calls, the size, and the ID. With --each it
-shows them for all dead letters. Keys and payloads can contain personal data, so
-they are shown only by "weir dead show" and -o json. Dead letters that were
-handled again or dropped are listed with --state done and --state dropped.
+more characters that contain digits, such as UUIDs. For the newest dead letters
+of each error, the list shows the time, the state, the number of failed calls,
+the size, and the ID. With --each it shows them for all dead letters. Keys and
+payloads can contain personal data, so they are shown only by "weir dead show"
+and -o json. Dead letters that were handled again or dropped are listed with
+--state done and --state dropped.
 
 A line of a file, or a dead letter, that cannot be read is reported on standard
 error, and the exit code is then 1.`,
