@@ -97,7 +97,8 @@ func (l *Line) Answer(ctx context.Context) (r *Response, again bool, err error) 
 	return r, again, err
 }
 
-// Park returns the connection to the pool. A request whose answer was not read is abandoned.
+// Park returns the connection to the pool. It closes the connection instead if an answer was not
+// read, or if the context of the last request has ended.
 func (l *Line) Park() {
 	c, stop, asked := l.c, l.stop, l.asked
 	*l = Line{}

@@ -32,16 +32,17 @@ type Return struct {
 //
 //   - A lease of a shard in the stream becomes a lease of the KCL. So does a finished lease whose
 //     shard has left, because the KCL needs both parents of a merge.
-//   - A lease whose position is a time is written as AT_TIMESTAMP. The KCL then uses the time in
-//     its configuration. The argument at must be that time, and not later than the time of any of
-//     these leases. If at is the oldest record, the leases are written as TRIM_HORIZON.
-//   - A shard without a lease is left to the KCL if a parent is not finished. Otherwise it begins
-//     at its oldest record, unless a later shard has a lease: then it was finished.
+//   - A lease whose position is a time is written as TRIM_HORIZON if at is the oldest record.
+//     Otherwise it is written as AT_TIMESTAMP, and the KCL uses the time in its configuration. The
+//     argument at must then be that time, and not later than the time of any of these leases.
+//   - A shard without a lease is written as SHARD_END if a descendant has a lease, because the
+//     shard was finished. Otherwise it gets no lease if a parent is not finished: the KCL creates
+//     the lease at the end of the parent. Otherwise it is written as TRIM_HORIZON.
 //   - A lease in the table that no worker ever had is overwritten. A lease with newer progress is
-//     moved back only if replace is set. A sequence number or the end is progress.
+//     an error, unless replace is set: then it is moved back. A sequence number or the end is
+//     progress.
 //
-// It returns an error for a position that the KCL cannot store. It also returns an error for newer
-// progress, unless replace is set.
+// It also returns an error for a position that the KCL cannot store.
 func Back(
 	leases []lease.Lease,
 	s change.Stream,

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A turn is one read. In each turn, the scheduler calls begin, then ask if the read is part of a
-// wave, and then finish. It calls these methods with a conn for the call to Kinesis. Different
-// goroutines may call begin and finish.
+// A turn is one attempt to read. In each turn, the scheduler calls the methods begin and finish. In
+// a wave, it calls the method ask between them. It passes them a conn for the call to Kinesis.
+// Different goroutines may call begin and finish. If begin returns false, the turn is over.
 
 // begin reserves the memory for the read. It returns false if no read is made in this turn.
 func (f *Feed) begin(l *conn) bool {

@@ -185,8 +185,8 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 }
 
 // A shard that always answers slowly is read alone and delays no wave. If many slow shards are due
-// together, other reads wait until there are more goroutines. The scheduler checks this every few
-// ticks.
+// together, other reads wait until the scheduler adds goroutines. It adjusts their number only
+// every lookEvery ticks, so other reads may wait that long.
 func TestSlowShardsAreReadAlone(t *testing.T) {
 	const shards, delay = 300, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {

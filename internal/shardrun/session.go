@@ -32,7 +32,7 @@ type session struct {
 	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
 }
 
-// pulling returns the progress of the function that pulls, and nil if there is none.
+// pulling returns the progress of the running PullHandler.Pull, and nil if no Pull is running.
 func (s *session) pulling() *pull.Progress {
 	if s == nil {
 		return nil

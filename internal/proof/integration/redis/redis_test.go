@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// client connects to a server like a separate process.
+// client returns a new client of a server. It shares no connections with other clients, as if it
+// were in another process.
 func client(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
