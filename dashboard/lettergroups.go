@@ -1,20 +1,14 @@
 package dashboard
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lettertext"
 )
 
 // Limits of a shown payload, in bytes.
@@ -34,20 +28,6 @@ type letterGroup struct {
 func (g letterGroup) Newest() letterRow { return g.Rows[0] }
 func (g letterGroup) Oldest() letterRow { return g.Rows[len(g.Rows)-1] }
 
-// idWord is a word of an error that may name one record, request or address.
-var idWord = regexp.MustCompile(`[0-9A-Za-z_-]{8,}`)
-
-// shapeOf returns an error without words that have digits and at least eight characters, so that
-// errors about different records are equal.
-func shapeOf(text string) string {
-	return idWord.ReplaceAllStringFunc(text, func(word string) string {
-		if strings.ContainsAny(word, "0123456789") {
-			return "…"
-		}
-		return word
-	})
-}
-
 // groupLetters groups dead letters by reason and error, the largest group first.
 func groupLetters(rows []letterRow) (all []letterGroup) {
 	type key struct {
@@ -56,7 +36,7 @@ func groupLetters(rows []letterRow) (all []letterGroup) {
 	}
 	at := map[key]int{}
 	for _, r := range rows {
-		k := key{r.Reason, shapeOf(r.Error)}
+		k := key{r.Reason, lettertext.Shape(r.Error)}
 		if _, known := at[k]; !known {
 			at[k] = len(all)
 			all = append(all, letterGroup{Reason: r.Reason})
@@ -85,24 +65,17 @@ type payload struct {
 // unchanged, and everything else becomes hexadecimal digits. Data that begins as gzip is unpacked.
 func payloadOf(data []byte) payload {
 	p := payload{Kind: fmt.Sprintf("%d B, ", len(data))}
-	if unpacked, ok := gunzip(data); ok {
-		data = unpacked
-		p.Kind += fmt.Sprintf("gzip of %d B, ", len(data))
+	decoded := lettertext.Decode(data, mostUnpacked)
+	if decoded.Gzip {
+		p.Kind += fmt.Sprintf("gzip of %d B, ", len(decoded.Data))
 	}
-	var indented bytes.Buffer
-	switch {
-	case len(data) == 0:
-		p.Kind += "empty"
-	case json.Valid(data) && json.Indent(&indented, data, "", "  ") == nil:
-		p.Kind, p.Text = p.Kind+"JSON", indented.String()
-	case utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
-		p.Kind, p.Text = p.Kind+"text", string(data)
-	default:
-		p.Kind, p.Text = p.Kind+"binary", hex.Dump(data[:min(len(data), mostPayload/4)])
-		p.Cut = len(data) > mostPayload/4
+	p.Kind, p.Text = p.Kind+decoded.Kind, decoded.Text
+	if decoded.Binary {
+		p.Text = hex.Dump(decoded.Data[:min(len(decoded.Data), mostPayload/4)])
+		p.Cut = len(decoded.Data) > mostPayload/4
 	}
 	if len(p.Text) > mostPayload {
-		p.Text, p.Cut = strings.ToValidUTF8(p.Text[:mostPayload], ""), !strings.HasSuffix(p.Kind, "binary") || p.Cut
+		p.Text, p.Cut = strings.ToValidUTF8(p.Text[:mostPayload], ""), !decoded.Binary || p.Cut
 	}
 	lines := strings.Split(p.Text, "\n")
 	for i := range lines {
@@ -110,18 +83,4 @@ func payloadOf(data []byte) payload {
 	}
 	p.Text = strings.Join(lines, "\n")
 	return p
-}
-
-// gunzip unpacks data that begins as gzip. ok is false for other data, and for data that is damaged
-// or too large.
-func gunzip(data []byte) (unpacked []byte, ok bool) {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b, 8}) {
-		return nil, false
-	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, false
-	}
-	unpacked, err = io.ReadAll(io.LimitReader(r, mostUnpacked+1))
-	return unpacked, err == nil && len(unpacked) <= mostUnpacked
 }

@@ -2,6 +2,7 @@ package archtest
 
 // commandUses lists the packages of the root module that the command may use.
 var commandUses = []string{
+	"internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
 	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
 	"internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lettertext"
 )
 
 // errorGroup contains the dead letters with the same error.
@@ -24,20 +24,6 @@ type errorGroup struct {
 	items  []*deadletter.Item
 }
 
-// name is a word of an error that names one record, request or address: it has at least eight
-// characters, and contains a digit.
-var name = regexp.MustCompile(`[0-9A-Za-z_-]{8,}`)
-
-// shape returns an error without names, so that errors about different records are equal.
-func shape(text string) string {
-	return name.ReplaceAllStringFunc(text, func(word string) string {
-		if strings.ContainsAny(word, "0123456789") {
-			return "…"
-		}
-		return word
-	})
-}
-
 // groups returns dead letters by application, reason and error, the largest group first. The items
 // of a group begin with the newest.
 func groups(items []deadletter.Item) []errorGroup {
@@ -46,7 +32,7 @@ func groups(items []deadletter.Item) []errorGroup {
 	var all []errorGroup
 	for n := range items {
 		i := &items[n]
-		k := key{i.App, string(i.Reason), shape(i.Error)}
+		k := key{i.App, string(i.Reason), lettertext.Shape(i.Error)}
 		if _, known := at[k]; !known {
 			at[k] = len(all)
 			all = append(all, errorGroup{app: i.App, reason: i.Reason})

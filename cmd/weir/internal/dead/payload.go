@@ -2,19 +2,16 @@ package dead
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lettertext"
 )
 
 const (
@@ -79,54 +76,22 @@ func letterText(i *deadletter.Item) string {
 	return b.String()
 }
 
-// payloadText returns a payload for people, and its format. It unpacks data that begins as gzip
-// does. JSON is indented, other text is unchanged, and everything else becomes hexadecimal
-// digits.
+// payloadText returns a payload for people, and its format. JSON is indented, other text is
+// unchanged, and everything else becomes hexadecimal digits.
 func payloadText(data []byte) (what, text string) {
-	packed := ""
-	if unpacked, ok := gunzip(data); ok {
-		packed = "gzip of " + figures.Bytes(int64(len(unpacked))) + ", "
-		data = unpacked
+	p := lettertext.Decode(data, mostUnpacked)
+	what = p.Kind
+	if p.Gzip {
+		what = "gzip of " + figures.Bytes(int64(len(p.Data))) + ", " + what
 	}
-	var indented bytes.Buffer
 	switch {
-	case len(data) == 0:
-		return packed + "empty", ""
-	case json.Valid(data) && json.Indent(&indented, data, "", "  ") == nil:
-		return packed + "JSON", cli.VisibleLines(strings.TrimRight(indented.String(), "\n")) + "\n"
-	case isText(data):
-		return packed + "text", cli.VisibleLines(strings.TrimRight(string(data), "\n")) + "\n"
-	}
-	text = hex.Dump(data[:min(len(data), mostHex)])
-	if more := len(data) - mostHex; more > 0 {
-		text += fmt.Sprintf("and %s more: --data writes all of them\n", cli.Count(more, "byte"))
-	}
-	return packed + "binary", text
-}
-
-// isText reports whether data is UTF-8 without control characters other than white space.
-func isText(data []byte) bool {
-	if !utf8.Valid(data) {
-		return false
-	}
-	for _, c := range data {
-		if c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f {
-			return false
+	case p.Binary:
+		text = hex.Dump(p.Data[:min(len(p.Data), mostHex)])
+		if more := len(p.Data) - mostHex; more > 0 {
+			text += fmt.Sprintf("and %s more: --data writes all of them\n", cli.Count(more, "byte"))
 		}
+	case p.Text != "":
+		text = cli.VisibleLines(strings.TrimRight(p.Text, "\n")) + "\n"
 	}
-	return true
-}
-
-// gunzip unpacks data that begins as gzip does. ok is false for other data, and for data that is
-// damaged or too large.
-func gunzip(data []byte) (unpacked []byte, ok bool) {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b, 8}) {
-		return nil, false
-	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, false
-	}
-	unpacked, err = io.ReadAll(io.LimitReader(r, mostUnpacked+1))
-	return unpacked, err == nil && len(unpacked) <= mostUnpacked
+	return what, text
 }

@@ -1,0 +1,34 @@
+package lettertext
+
+import "testing"
+
+func TestShape(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"no such user user-00017": "no such user …",
+		"no such user 17":         "no such user 17",
+		"permission denied":       "permission denied",
+	} {
+		if got := Shape(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]Payload{
+		"":                  {Kind: "empty"},
+		`{"a":1}`:           {Kind: "JSON", Text: "{\n  \"a\": 1\n}"},
+		"a\tb\r\n":          {Kind: "text", Text: "a\tb\r\n"},
+		"\x1b[31m":          {Kind: "binary", Binary: true},
+		"\xff":              {Kind: "binary", Binary: true},
+		"\x1f\x8b\x08 torn": {Kind: "binary", Binary: true},
+	} {
+		want.Data = []byte(data)
+		got := Decode([]byte(data), 1<<20)
+		if got.Kind != want.Kind || got.Text != want.Text || got.Binary != want.Binary || got.Gzip || string(got.Data) != data {
+			t.Errorf("%q is %+v, want %+v", data, got, want)
+		}
+	}
+}
