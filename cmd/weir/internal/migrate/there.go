@@ -174,7 +174,7 @@ func (o *kclOptions) plan(
 	service *kinesis.Client,
 	table kcl.Table,
 	streams []string,
-) (all kcl.Plan, err error) {
+) (all change.Plan, err error) {
 	for _, stream := range streams {
 		name := nameIn(stream)
 		chosen := stream
@@ -200,7 +200,7 @@ func (o *kclOptions) plan(
 		if err != nil {
 			return all, err
 		}
-		if plan, err = kcl.Settle(plan, readCheckpoints(ctx, t, service, name, plan.Leases)); err != nil {
+		if plan, err = change.Settle(plan, readCheckpoints(ctx, t, service, name, plan.Leases)); err != nil {
 			return all, err
 		}
 		all.Leases = append(all.Leases, plan.Leases...)
@@ -308,7 +308,7 @@ func (o *kclOptions) verify(
 	if err != nil {
 		return fmt.Errorf("the leases were written, but could not be read again: %w", err)
 	}
-	if found := kcl.Differences(want, view); len(found) > 0 {
+	if found := change.Differences(want, view); len(found) > 0 {
 		return fmt.Errorf("the leases were written, but %s; run the command again", cli.List(found))
 	}
 	if err := table.unchanged(ctx); err != nil {

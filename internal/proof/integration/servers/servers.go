@@ -105,7 +105,17 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 // The program trusts only the certificate in pem.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
-	dir := fetched(t, "java")
+	return java(t, fetched(t, "java"), pem, class, args...)
+}
+
+// JavaOne is Java for programs of KCL 1.x.
+func JavaOne(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	return java(t, fetched(t, "java1"), pem, class, args...)
+}
+
+func java(t testing.TB, dir string, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
 	trust := filepath.Join(t.TempDir(), "trust.p12")
 	keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
 		"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")
