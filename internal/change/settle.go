@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -49,6 +50,8 @@ type Seen struct {
 	// Records is the number of user records in the record at the checkpoint. It is 1 for a record
 	// that is no aggregate, and 0 if the stream no longer has the record.
 	Records int
+	// Arrived is when the record at the checkpoint arrived. It is zero if it is not known.
+	Arrived time.Time
 	// Expired is true if the oldest record of the shard came after the checkpoint.
 	Expired bool
 	// Refused is the service's reason for refusing the sequence number. Failed is the reason why

@@ -5,7 +5,8 @@ var commandUses = []string{
 	"internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
 	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
-	"internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",
+	"internal/fanout", "internal/change", "internal/dump", "internal/foreign", "internal/hostcheck", "internal/kcl/...",
+	"internal/observe",
 	"internal/operate", "internal/streams", "internal/wire",
 }
 
@@ -34,7 +35,7 @@ var commandRows = []row{
 	commandRow("local", "weir local", "cli", "serve"),
 	commandRow("demo", "weir demo", "cli", "fanout", "figures", "judge", "put", "shardlag", "sqlitefile"),
 	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
-	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
+	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "records", "redact", "serverstore", "shardlag", "stores", "target"),
 	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "shardlag", "stores", "target"),
 	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "figures", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),

@@ -114,6 +114,10 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/kcl", why: "the KCL's lease table, and the plans that move an application between it and weir; pure",
 		ours: []string{"shard", "lease", "internal/change"}, pure: true,
 	},
+	{
+		pkg: "internal/foreign", why: "checkpoints of other clients, and the plans that move an application between them and weir; pure",
+		ours: []string{"shard", "lease", "internal/change"}, pure: true,
+	},
 	{pkg: "internal/kcl/leasetable", why: "the calls of DynamoDB for that table; it decides nothing", ours: []string{"internal/kcl"}, tests: []string{"shard"}, sdk: true},
 	{
 		pkg: "internal/source", why: "what those who read shards and those who take what was read have in common; it sees no lease",

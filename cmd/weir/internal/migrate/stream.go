@@ -83,7 +83,10 @@ func readCheckpoint(
 	case err != nil:
 		return change.Seen{Failed: explain.Error(err)}
 	case first != nil && aws.ToString(first.SequenceNumber) == l.Position.SequenceNumber():
-		return change.Seen{Records: userRecords(first.Data)}
+		return change.Seen{
+			Records: userRecords(first.Data),
+			Arrived: aws.ToTime(first.ApproximateArrivalTimestamp),
+		}
 	}
 	oldest, err := firstRecord(ctx, client, name, l.Shard, shard.Oldest)
 	if err != nil {
