@@ -3,7 +3,6 @@
 package migrate
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +11,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/internal/kcl"
-	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/shard"
 )
 
 // Command returns the command with a command for each client.

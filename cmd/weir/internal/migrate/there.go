@@ -2,17 +2,12 @@ package migrate
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
-	"github.com/weir-go/weir/cmd/weir/internal/stores"
-	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/kcl"
 	"github.com/weir-go/weir/internal/operate"
