@@ -63,6 +63,7 @@ func Back(c Client, leases []lease.Lease, s change.Stream, st State, o BackOptio
 	}
 	var r Return
 	var newer []Write
+	var again []string // finished shards whose row has an earlier position
 	initial := shard.Position{}
 	for _, id := range graph.Ordered() {
 		sh, _ := graph.Shard(id)
@@ -85,6 +86,9 @@ func Back(c Client, leases []lease.Lease, s change.Stream, st State, o BackOptio
 		if there := theirs[id]; there != nil {
 			w.Row = *there
 			w.Stays = endless || same(there, w)
+			if endless && there.At.Kind() == shard.Sequence && laterIn(ours, graph, id) {
+				again = append(again, id)
+			}
 			if isAhead(there.At, at) && !w.Stays {
 				newer = append(newer, w)
 			}
@@ -99,6 +103,11 @@ func Back(c Client, leases []lease.Lease, s change.Stream, st State, o BackOptio
 				"to move it back, which repeats records",
 			c, len(newer), newer[0].Row.At, newer[0].Row.Shard, newer[0].From,
 		)
+	}
+	if len(again) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s finished, and the rows stay as they are: versions "+
+			"up to 0.5.0 read the records after these rows again (%s)",
+			areN(len(again), "shard"), strings.Join(again, ", ")))
 	}
 	r.note(c, initial, leases, graph)
 	return r, nil
