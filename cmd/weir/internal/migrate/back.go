@@ -11,6 +11,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/oldside"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/kcl"
@@ -254,6 +256,10 @@ func (o *kclOptions) writeBack(
 		return fmt.Errorf("the leases were written, but %s; run the command again", cli.List(found))
 	}
 	r.Verified = true
+	if err := operate.Forget(ctx, store, o.app, oldside.KCL, o.table); err != nil {
+		t.Note("\"weir doctor\" will report that the KCL runs, because the store could not delete "+
+			"its note about the table: %s", explain.Error(store.Explain(err)))
+	}
 	return o.end(
 		t,
 		r,

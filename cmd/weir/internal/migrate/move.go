@@ -32,6 +32,8 @@ type move struct {
 	out      cli.Format
 
 	store stores.URL
+	// moved is called after the leases were written to weir. It may be nil.
+	moved func(ctx context.Context, t cli.Terminal, store stores.Store)
 }
 
 // oldSide watches the tables of another client.
@@ -262,6 +264,9 @@ func (o *move) carryOut(
 		return err
 	}
 	r.Verified = true
+	if o.moved != nil {
+		o.moved(ctx, t, store)
+	}
 	return o.end(
 		t,
 		r,

@@ -2,12 +2,15 @@ package migrate
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/oldside"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/kcl"
 	"github.com/weir-go/weir/internal/operate"
@@ -64,6 +67,15 @@ func (o *kclOptions) there(ctx context.Context, t cli.Terminal) error {
 	}
 	r := report{App: o.app, Table: o.table, Notes: plan.Notes, was: "KCL", to: "WEIR"}
 	r.plan(steps, table.last, streams)
+	o.moved = func(ctx context.Context, t cli.Terminal, store stores.Store) {
+		err := operate.Remember(ctx, store, o.app, operate.Move{
+			Kind: oldside.KCL, Table: o.table, Sum: kcl.Sum(table.last), At: time.Now(),
+		})
+		if err != nil {
+			t.Note("\"weir doctor\" will not warn of workers of the KCL that start later, because the "+
+				"store could not note the table: %s", explain.Error(store.Explain(err)))
+		}
+	}
 	return o.carryOut(ctx, t, store, table, &r, steps, plan.Leases)
 }
 

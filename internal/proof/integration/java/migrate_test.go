@@ -3,6 +3,7 @@ package java_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -259,4 +260,25 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	settled(t, srv, dynamo, table)
 	stop()
 	same(t, "the KCL after the way back", h.data(), third)
+
+	// A KCL that starts after a move is noticed.
+	if _, err := m.migrate(t, "--to=dynamodb:weir", "--yes", "--watch"); err != nil {
+		t.Fatal(err)
+	}
+	doctor := func() string {
+		out, err := m.command(t, "doctor", "--app=billing", "--store=dynamodb:weir").Output()
+		var failed *exec.ExitError
+		if err != nil && !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if said := doctor(); strings.Contains(said, "old-worker") {
+		t.Errorf("before a KCL starts: %s", said)
+	}
+	_, stop = startKCLOn(t, srv, dynamo, "polling")
+	waitUntil(t, "finding about the KCL", func() bool {
+		return strings.Contains(doctor(), "[old-worker] a worker of the KCL runs with the table "+table)
+	})
+	stop()
 }
