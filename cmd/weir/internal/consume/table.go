@@ -47,6 +47,11 @@ func (o *options) table(cmd *cobra.Command) []row {
 		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
+			name: "shard", to: &s.Shards,
+			text: "read only this shard and its descendants, by `ID`; may be repeated; give it from " +
+				"the first start of an application, and to all of its workers",
+		},
+		{
 			name: "app", to: &o.app,
 			text: "application: workers with the same `NAME` share the progress",
 		},
