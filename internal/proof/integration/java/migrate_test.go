@@ -235,7 +235,11 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	}
 
 	first := fill(t, srv, "first")
-	h, stop := startKCLOn(t, srv, dynamo, "polling")
+	start := func() (*heard, func()) {
+		h, end := startStoppable(t, servers.Java(t, srv.CACertPEM(), "KclReader", srv.URL(), dynamo.URL, "orders", table, "polling"))
+		return h, func() { end("s") }
+	}
+	h, stop := start()
 	h.await(t, "first records", func() bool { return h.total >= len(first) })
 	settled(t, srv, dynamo, table)
 	if said, err := m.migrate(t, "--to=dynamodb:weir", "--yes"); err == nil ||
@@ -255,7 +259,7 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	if _, err := m.migrate(t, "--from=dynamodb:weir", "--yes"); err != nil {
 		t.Fatal(err)
 	}
-	h, stop = startKCLOn(t, srv, dynamo, "polling")
+	h, stop = start()
 	h.await(t, "third records", func() bool { return h.total >= len(third) })
 	settled(t, srv, dynamo, table)
 	stop()
@@ -276,7 +280,7 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	if said := doctor(); strings.Contains(said, "old-worker") {
 		t.Errorf("before a KCL starts: %s", said)
 	}
-	_, stop = startKCLOn(t, srv, dynamo, "polling")
+	_, stop = start()
 	waitUntil(t, "finding about the KCL", func() bool {
 		return strings.Contains(doctor(), "[old-worker] a worker of the KCL runs with the table "+table)
 	})
