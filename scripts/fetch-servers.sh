@@ -6,7 +6,7 @@
 #
 # The parts, in groups that are fetched in parallel:
 #
-#	npm axe lambda-node              Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
+#	npm axe lifion lambda-node       Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
 #	python lambda-python             Python 3.9 or newer with venv
 #	dynamodb-local java java1 elasticmq
 #	                                 a JDK 17 or newer with Maven
@@ -76,6 +76,17 @@ fetch_axe() {
 	cp "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" "$deps/axe/"
 	(cd "$deps/axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 	cat "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" >"$deps/axe/.fetched"
+}
+
+fetch_lifion() {
+	current lifion "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" && return
+	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
+	echo "fetch-servers: lifion-kinesis, another client, into $deps/lifion" >&2
+	rm -rf "$deps/lifion"
+	mkdir -p "$deps/lifion"
+	cp "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" "$deps/lifion/"
+	(cd "$deps/lifion" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+	cat "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" >"$deps/lifion/.fetched"
 }
 
 fetch_python() {
@@ -389,7 +400,7 @@ group() {
 	done
 }
 
-all='npm axe lambda-node python lambda-python dynamodb-local java java1 elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
+all='npm axe lifion lambda-node python lambda-python dynamodb-local java java1 elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
 wanted_parts=${*:-$all}
 for part in $wanted_parts; do
 	case " $all " in *" $part "*) ;; *)
@@ -400,7 +411,7 @@ for part in $wanted_parts; do
 done
 
 pids=
-group npm axe lambda-node &
+group npm axe lifion lambda-node &
 pids="$pids $!"
 group python lambda-python &
 pids="$pids $!"

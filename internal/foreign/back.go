@@ -178,11 +178,12 @@ func (w *Write) set(
 
 // same reports whether a row has the value already and no owner.
 func same(there *Row, w Write) bool {
-	owner := there.Was[vmwareOwner]
-	if owner == nil || owner == "" {
-		owner = there.Was[kinsumerOwner]
+	for _, name := range []string{vmwareOwner, kinsumerOwner, lifionOwner} {
+		if owner := there.Was[name]; owner != nil && owner != "" && owner != any(Null{}) {
+			return false
+		}
 	}
-	return there.At == w.To && (owner == nil || owner == "" || owner == Null{})
+	return there.At == w.To
 }
 
 // isAhead reports whether the client has made more progress than weir. A row without a position has

@@ -23,6 +23,7 @@ const (
 	lifionNumber  = "checkpoint"
 	lifionDone    = "depleted"
 	lifionParent  = "parent"
+	lifionOwner   = "leaseOwner"
 	lifionTime    = "2006-01-02T15:04:05.000Z"
 )
 
@@ -109,7 +110,7 @@ func (s *State) lifionRow(shards Item, id, first string) error {
 	if err != nil {
 		return err
 	}
-	row := Row{Shard: id, Raw: number, Was: it.was(lifionVersion)}
+	row := Row{Shard: id, Raw: number, Was: it.was(lifionVersion, lifionOwner)}
 	switch {
 	case done:
 		row.At, row.Raw = shard.End, "depleted"

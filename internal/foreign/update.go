@@ -137,7 +137,7 @@ func LifionUpdate(w Write, group, stream string) Update {
 	version, _ := w.Row.Was[lifionVersion].(string)
 	state := map[string]any{
 		lifionNumber: any(w.Raw), lifionDone: w.To == shard.End, lifionParent: Null{},
-		"leaseExpiration": Null{}, "leaseOwner": Null{}, lifionVersion: token(version, w.Row.Shard, w.Raw),
+		"leaseExpiration": Null{}, lifionOwner: Null{}, lifionVersion: token(version, w.Row.Shard, w.Raw),
 	}
 	if w.To.IsEnd() {
 		state[lifionNumber] = Null{}

@@ -238,3 +238,21 @@ func (m *move) roundTrip(t *testing.T, done map[string]int) map[string]step {
 	m.consume(t, second, handled)
 	return back
 }
+
+// locked is a buffer for the output of a process.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

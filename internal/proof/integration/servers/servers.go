@@ -95,7 +95,17 @@ func KinesisLocal(t testing.TB) *Server {
 // Script returns a command that runs a JavaScript file with the fetched npm packages.
 func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
-	dir := fetched(t, "npm")
+	return script(t, fetched(t, "npm"), file, args...)
+}
+
+// LifionScript is Script with lifion-kinesis.
+func LifionScript(t testing.TB, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	return script(t, fetched(t, "lifion"), file, args...)
+}
+
+func script(t testing.TB, dir, file string, args ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{file}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules"))
 	return cmd
