@@ -76,10 +76,12 @@ type Options struct {
 	// worker releases its shards, and their progress stays in the store. Workers that return
 	// different streams log a warning.
 	DiscoverStreams func(ctx context.Context) ([]string, error)
-	// Shards are the IDs of the shards to read, with their descendants. By default all shards are
-	// read. It needs a single stream in Streams, and no DiscoverStreams. Set it from the first start
-	// of an application, and alike in all workers: when the leader sees another shard for the first
-	// time, it marks that shard as finished. Shards that the application has begun are read on.
+	// Shards are the IDs of the shards to read. Their descendants are read, too. By default all
+	// shards are read. Shards requires a single stream in Streams, and no DiscoverStreams.
+	//
+	// Set it to the same IDs in all workers, from the first start of the application. The leader
+	// marks other shards as finished when it first sees them. It does not stop the reading of
+	// shards that the application has already begun.
 	Shards []string
 	// Worker is the name of this worker in logs and reports, of at most 200 bytes. Defaults to the
 	// host name and the process ID.

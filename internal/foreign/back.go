@@ -15,8 +15,8 @@ import (
 type Write struct {
 	Row  Row // as it was read; without a value if there is none
 	From string
-	// To is the position to store: after a record, [shard.End], [shard.Oldest] for the shard's first
-	// number, or zero for a row without a position.
+	// To is the position to store: after a record, [shard.End], [shard.Oldest] for the first number
+	// of the shard, or zero for a row without a position.
 	To shard.Position
 	// Raw is the value to store, and "" if To is zero.
 	Raw     string

@@ -36,9 +36,9 @@ func (cfg Config) unwanted(missing, existing []lease.Lease) (wanted, unwanted []
 	return wanted, unwanted
 }
 
-// dropUnwanted changes the actions that replace leases of a recreated stream. A lease that was
-// created as finished because its shard is not chosen is deleted instead. A later listing creates it
-// as finished again.
+// dropUnwanted changes the actions that replace leases of a recreated stream. If a lease was
+// created as finished because its shard is not chosen, it is deleted instead. A later listing then
+// creates it as finished again.
 func (cfg Config) dropUnwanted(actions []lease.Action) []lease.Action {
 	if cfg.Shards == nil {
 		return actions

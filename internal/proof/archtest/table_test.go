@@ -92,7 +92,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
-	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
+	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "shard", "internal/change", "internal/streams"}, tests: []string{"kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{

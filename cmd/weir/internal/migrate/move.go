@@ -126,9 +126,9 @@ func parseStart(flag, s string) (shard.Position, error) {
 // failed adds to err the information that nothing was changed.
 func failed(err error) error { return fmt.Errorf("nothing was changed: %w", err) }
 
-// bothStopped returns when no worker runs, neither of the old side nor of weir. With --watch it first
-// pauses the application, so that workers of weir can be started and wait. It then waits until the
-// workers of the old side have stopped.
+// bothStopped returns when no worker runs, neither of the old side nor of weir. With --watch it
+// first pauses the application, so that workers of weir can be started and wait. It then waits
+// until the workers of the old side have stopped.
 func (o *move) bothStopped(
 	ctx context.Context,
 	t cli.Terminal,
@@ -281,8 +281,8 @@ func (o *move) carryOut(
 	)
 }
 
-// verify compares the store with the plan, and checks that the tables of the old side are unchanged. With
-// --watch it then ends the pause of the application.
+// verify compares the store with the plan, and checks that the tables of the old side are
+// unchanged. With --watch it then ends the pause of the application.
 func (o *move) verify(
 	ctx context.Context, store stores.Store, table oldSide, want []change.Wanted,
 ) error {
