@@ -48,8 +48,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
 			name: "shard", to: &s.Shards,
-			text: "read only this shard and its descendants, by `ID`; may be repeated; give it from " +
-				"the first start of an application, and to all of its workers",
+			text: "shard to read, by `ID`; may be repeated",
 		},
 		{
 			name: "app", to: &o.app,

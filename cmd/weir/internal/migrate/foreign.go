@@ -83,7 +83,7 @@ type foreignOptions struct {
 func foreignCommand(t cli.Terminal, of other) *cobra.Command {
 	o := foreignOptions{of: of, move: move{client: of.client.String()}}
 	cmd := &cobra.Command{
-		Use:   of.name + " --stream STREAM --app NAME --to URL | --from URL",
+		Use:   of.name + " --stream NAME --app NAME --to URL | --from URL",
 		Short: "Move progress from " + o.client + " to weir, and back",
 		Long: "Moves the progress of an application of " + o.client + " to weir (--to), and back\n" +
 			"(--from). " + of.where + `
