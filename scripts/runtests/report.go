@@ -165,7 +165,7 @@ func (r *report) listSlowest(n int) {
 	}
 }
 
-// close prints the summary, which has at most ten lines. It returns whether there were no failures.
+// close prints the summary. It returns false if there were failures, or if no test passed.
 func (r *report) close(took time.Duration, log, load string) bool {
 	if load != "" {
 		load = ", load " + load

@@ -150,7 +150,8 @@ type idle struct {
 	beat, leads, look, full cost
 }
 
-// idling measures the cost of an idle group. The cost of a heartbeat is the mean over all workers.
+// idling measures the cost of an idle group. The cost of a heartbeat is the mean over all workers
+// except the leader.
 func (g *members) idling() (c idle) {
 	g.t.Helper()
 	all := g.meter(func() {

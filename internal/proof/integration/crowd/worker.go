@@ -70,8 +70,7 @@ func insisting(steady bool) insist {
 }
 
 // work runs until the process is killed. It sends heartbeats with progress on the leases that it
-// holds, and sometimes acts as the leader. After each answered heartbeat, it prints what the store
-// confirmed.
+// holds. After each answered heartbeat, it prints what the store confirmed, and acts as a leader.
 func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {
@@ -123,8 +122,8 @@ func work(s lease.Store, do insist) error {
 	}
 }
 
-// position encodes the worker and the epoch in a position. The epoch comes first, because it may
-// jump.
+// position encodes the epoch, the number of the heartbeat, and the worker in a position. The epoch
+// comes first, because it may jump.
 func position(epoch, n, worker uint64) uint64 { return (epoch*100_000+n%100_000)*1000 + worker }
 
 // direct makes random actions of a leader.
