@@ -20,7 +20,7 @@ import (
 )
 
 // fleet is a group of workers whose handlers kill their process at some records. After the death of
-// a worker, its store receives no more calls from it. A new worker replaces the dead one after a
+// a worker, the store receives no more calls from it. A new worker replaces the dead one after a
 // while.
 type fleet struct {
 	t      *testing.T

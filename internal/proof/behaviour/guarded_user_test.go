@@ -280,7 +280,7 @@ func TestWhatAUserGivesMayPanic(t *testing.T) {
 	}
 }
 
-// A function of the user may never return. Run still returns, with an error that wraps
+// If a function of the user does not return, Run still returns, with an error that wraps
 // ErrAbandoned.
 func TestWhatAUserGivesMayBlock(t *testing.T) {
 	longform.Only(t)

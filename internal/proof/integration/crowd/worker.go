@@ -45,9 +45,10 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 // insist makes a call.
 type insist func(what string, call func(context.Context) error) error
 
-// insisting returns a function that repeats a call until the call is answered. If the server is
-// steady, the function does not repeat calls. Any error then fails the process, except for the
-// error that the session is over. Sleeping is allowed here, because this is a separate process.
+// insisting returns a function that repeats a call until the call is answered, or until patience is
+// over. If the server is steady, the function does not repeat calls. Any error then fails the
+// process, except for the error that the session is over. Sleeping is allowed here, because this is
+// a separate process.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()
