@@ -81,7 +81,7 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 }
 
 // The next owner of a shard reads it by fan-out soon, whether the previous owner stopped or died.
-// Kinesis may refuse its subscription for 5 s.
+// Kinesis may refuse the new subscription for 5 s.
 func TestFanOutFailover(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {

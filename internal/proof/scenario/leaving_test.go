@@ -52,8 +52,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// One or several workers die at the same time, with or without the leader. The maximum silence of a
-// shard is the same in all cases.
+// One or several workers die at the same time, with or without the leader. In all cases the silence
+// of a shard has the same limit.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {
