@@ -395,8 +395,8 @@ func (f *fleet) caughtUp() bool {
 	return len(f.handled) >= total
 }
 
-// judge waits until as many records were handled as were put, and then for possible duplicates. It
-// stops all workers and returns the verdict, which must be clean.
+// judge waits until as many records were handled as were put. Then it stops all workers and returns
+// the verdict, which must be clean.
 func (f *fleet) judge() scenario.Verdict {
 	f.t.Helper()
 	f.until("everything handled", time.Minute, f.caughtUp)

@@ -1,5 +1,5 @@
-// Package costs measures the cost of coordination with the servers' own counters. It measures idle
-// groups of several sizes, events, and twenty real workers.
+// Package costs_test measures the cost of coordination with the servers' own counters. It measures
+// idle groups of several sizes, events, and twenty real workers.
 package costs_test
 
 import (

@@ -143,7 +143,7 @@ func (j *Judge) Waits(shard string) (since time.Time, left int) {
 	return s.since, s.left
 }
 
-// Over reports whether a handler has received the end of a shard.
+// Over reports whether a handler has handled the end of a shard.
 func (j *Judge) Over(shard string) bool { return j.shard(shard).over }
 
 func (j *Judge) breaks(format string, args ...any) {
