@@ -241,7 +241,8 @@ func IsAccessDenied(err error) bool {
 	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
 }
 
-// OneLine joins the paragraphs of cobra's error texts ("Did you mean this?") to one line.
+// OneLine joins the lines of a text, such as cobra's errors with suggestions, and removes the
+// prefix "weir: ".
 func OneLine(s string) string {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "weir: ")
 	return strings.Join(strings.Fields(s), " ")
