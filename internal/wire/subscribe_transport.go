@@ -41,7 +41,8 @@ const (
 
 // streamDoer returns an HTTP client with its own connections and the settings of the given HTTP
 // client. It is tuned for streams that last minutes. It uses HTTP/2 if the transport supports it,
-// any number of connections, and no timeout for whole calls.
+// any number of connections, and no timeout for whole calls. An HTTP client of another type is
+// returned unchanged.
 func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {

@@ -118,7 +118,7 @@ func (p *Page) Release() {
 	*p = Page{Memory: p.Memory}
 }
 
-// Reset is like Release, but keeps the slice of records for the next call.
+// Reset is like Release, but without reuse it keeps the slice of records for the next call.
 func (p *Page) Reset() {
 	if p.memory != nil {
 		p.Release()
