@@ -44,8 +44,8 @@ const anyRoom = math.MaxInt32
 
 // answerRoom returns the maximum size of an answer in bytes. A reader with a share of a shard must
 // leave capacity to other readers at any moment, not only on average. An answer of 10 MiB blocks
-// all other readers for five seconds. If each answer contains at most one second's worth of its
-// reader's share, no reader blocks the others.
+// all other readers for five seconds. So an answer contains at most what the share allows in one
+// second, or between two reads if that takes longer.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
