@@ -22,8 +22,8 @@ import (
 // largest quota, including closed shards.
 const maxShards = 400_000
 
-// mostPages limits the number of pages, in case a server returns empty pages. A page has 1,000
-// shards.
+// mostPages limits the number of pages, in case a server returns empty pages. A page has up to
+// 1,000 shards.
 const mostPages = 10_000
 
 // everything makes list read all pages.
