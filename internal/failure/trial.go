@@ -42,8 +42,8 @@ func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	return &Trial{Deaths: d, Began: now, Records: trialRecords}
 }
 
-// Suspicious reports whether enough owners have died that the next owner must handle records one at
-// a time.
+// Suspicious reports whether the next owner must handle records one at a time: because enough
+// owners have died, or because a note of an earlier trial is stored.
 func Suspicious(d lease.Deaths, after int) bool {
 	return after > 0 && (d.Count >= after || !d.Record.IsZero() || ParseKilled(d.Beyond) != nil)
 }

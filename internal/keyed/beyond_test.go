@@ -127,8 +127,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 	}
 }
 
-// Every text is parsed without a panic. A text never makes Known skip more records than the text
-// counts.
+// Every text is parsed without a panic. A text that counts no records makes Known skip none.
 func FuzzParseBeyond(f *testing.F) {
 	s, _, _ := spanOf(rand.New(rand.NewPCG(1, 1)), 50, 0.5)
 	f.Add(s.Beyond(0, 300), uint8(0))
