@@ -392,7 +392,7 @@ func (f *Feed) wrong() *fault {
 	return f.fault
 }
 
-// fine records a successful read. It keeps an error that Next must return.
+// fine records a successful read. It keeps the counters of earlier failures.
 func (f *Feed) fine() {
 	f.poll.failures = 0
 	if was := f.fault; was != nil {

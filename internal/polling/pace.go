@@ -146,8 +146,9 @@ func slower(limit int32, room, records, bytes int) int32 {
 // requested, if the reader was waiting for that answer.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion returns the limit of records after an answer that was neither too slow nor too large for
-// the memory. It moves step by step to the number of records that fit into room.
+// portion returns the limit of records after an answer that was read without an error. It raises
+// the limit in steps until the answers fill room, and lowers it at once if an answer was larger
+// than room.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:

@@ -41,9 +41,9 @@ func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Tim
 	return l.shards, l.date, err
 }
 
-// Start is a hash of the first sequence number of a shard. It is only valid in this process. It is
-// smaller than the number, which matters for thousands of shards. If the Start of a shard ID
-// changes, the stream was deleted and created again.
+// Start is a hash of the first sequence number of a shard. It is only valid in this process. It
+// needs less memory than the number, which matters for thousands of shards. If the Start of a shard
+// ID changes, the stream was deleted and created again.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()

@@ -135,7 +135,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// oddNumber reports whether a time was rejected because it is the text "NaN" or "Infinity".
+// oddNumber reports whether a number was rejected because it is a text. The SDK accepts the texts
+// "NaN" and "Infinity" as times.
 func oddNumber(body []byte, err *codec.MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
