@@ -77,7 +77,7 @@ const (
 	// not read during that time. Kinesis usually needs a few seconds.
 	registerTimeout = 30 * time.Second
 	// registerAgain is how long the result of a failed search is reused. A process with a thousand
-	// shards therefore makes only one call.
+	// shards therefore makes only one search.
 	registerAgain = 30 * time.Second
 	// absentAgain replaces registerAgain if the stream does not exist. Such a stream cannot be
 	// polled either. It may be created again at any time.

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// spanOf returns a span of n records with different keys. The records were added in chunks. Some of
-// the records are done.
+// spanOf returns a span of at least n records with different keys. The records were added in
+// chunks. Some of the records are done.
 func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record, done []bool) {
 	s = NewSpan(n+1, 1)
 	for from := 0; from < n; {

@@ -227,7 +227,7 @@ func choosePath(wanted Path, of kinesis.Options) (p Path, reason string) {
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
 // Close closes the idle connections of the Caller. Calls in progress continue, and new calls are
-// allowed.
+// allowed. The exception is Subscribe if the Caller has not subscribed before.
 func (c *Caller) Close() {
 	c.closeIdle()
 	if c.lean != nil {
