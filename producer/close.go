@@ -10,8 +10,8 @@ import (
 // grace is how long Close waits after its context has ended, and for the last events.
 const grace = 5 * time.Second
 
-// RemainingError is returned by [Producer.Close] when its context ended before each record was
-// stored.
+// RemainingError is returned by [Producer.Close] when its context ended before each record had its
+// outcome.
 type RemainingError struct {
 	Records, Bytes int // not stored, as far as the producer knows
 	MaybeStored    int // of these, records that may be in the stream

@@ -142,7 +142,8 @@ func (t *Trial) GaveUp(at shard.Position, epoch uint64, remembers bool) lease.De
 // Note returns the note about the trial for the owner at the given epoch.
 func (t *Trial) Note(epoch uint64) lease.Deaths { return WithKilled(t.Deaths, t.Killed, epoch) }
 
-// furthest returns the later of two positions. A sink may be behind the checkpoint.
+// furthest returns the later of two positions. A sink that stores positions may make a term read
+// records before the checkpoint, so either position may be later.
 func furthest(a, b shard.Position) shard.Position {
 	if a.Compare(b) < 0 {
 		return b
