@@ -48,7 +48,8 @@ func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the SDK's client itself can apply a read timeout.
+			// Only the SDK's client itself can apply a read timeout. It also keeps its timeout for
+			// whole calls.
 			return c.WithTransportOptions(tuneForStreams), nothing
 		}
 		t := c.GetTransport()
