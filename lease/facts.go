@@ -45,7 +45,7 @@ func (f Facts) Any() bool {
 
 // Limits limit the actions of a plan.
 type Limits struct {
-	// MovesInFlight is the maximum number of concurrent handoffs by live workers. Zero or less
-	// means the default of 256.
+	// MovesInFlight is the maximum number of concurrent handoffs. Handoffs of leaving workers do
+	// not count. Zero or less means the default of 256.
 	MovesInFlight int
 }

@@ -27,8 +27,7 @@ type Lease struct {
 	Parents []string        // shard IDs of the same stream, at most two
 	Range   shard.HashRange // the hash range of the shard
 
-	// Epoch is the fence. It increases by one with each change of owner. A release is such a
-	// change.
+	// Epoch is the fence. It increases with each change of owner. A release is such a change.
 	Epoch uint64
 	// Owner is the session that holds the lease. It is "" if the lease has no owner.
 	Owner string
@@ -46,9 +45,9 @@ type Lease struct {
 	// ([Progress.Stalled]). It is cleared when the lease has an owner again. Plan gives the lease
 	// to another worker if there is one.
 	Shunned string
-	// Position is where reading resumes. It moves back only with a [Move]. [shard.End] means that
-	// the lease is finished. A finished lease has no owner. It stays as a tombstone until its shard
-	// has left the stream.
+	// Position is where reading resumes. It moves back only with a [Move] or a [Replace].
+	// [shard.End] means that the lease is finished. A finished lease has no owner. It stays as a
+	// tombstone until its shard has left the stream.
 	Position shard.Position
 	// Deaths is a [Deaths] as text. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string

@@ -37,13 +37,14 @@ const defaultMovesInFlight = 256
 // other session could take their leases.
 //
 // A session that is cut off ([Worker.CutOff]) gets no more leases while another active session is
-// not cut off. Its share is at most its current number of leases. It keeps its leases until it
-// releases them itself. If all active sessions are cut off, this rule does not apply.
+// not cut off. Its share is at most its current number of leases. No lease moves only because its
+// owner is cut off: the session releases such leases itself. If all active sessions are cut off,
+// this rule does not apply.
 //
 // A session only gets leases of streams that it reads ([Worker.Streams]). A session that did not
 // report its streams keeps its leases. It only gets new leases of streams that the leader reads
-// (f.Streams). Leases of a stream that no active session reads count in no share. Their owners hand
-// them to [Nobody], unless the owner is leaving and reads the stream.
+// (f.Streams). If no active session reads a stream, active sessions that reported other streams
+// hand their leases of the stream to [Nobody].
 //
 // No session may hold leases of paused streams (v.Paused). These leases are not assigned and count
 // in no share. Owners must hand them to [Nobody]. Leases of sessions that are over are revoked, and
@@ -132,7 +133,8 @@ const (
 	active                  // alive, and takes leases
 )
 
-// holder is a session in the plan. Its counters include only leases with work.
+// holder is a session in the plan. Unless a comment says otherwise, its counters include only
+// leases with work.
 type holder struct {
 	session  string
 	standing standing
@@ -142,7 +144,7 @@ type holder struct {
 	weight   float64
 	limit    int  // Worker.MaxLeases
 	drain    bool // the session counts as leaving only because an operator drains it
-	cutOff   bool // the session is cut off, and other sessions are not
+	cutOff   bool // cut off while other sessions are not, or mayKeep: gets no more leases
 	streams  Streams
 
 	// The following fields are set within a part of a plan, see split.

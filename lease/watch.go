@@ -60,8 +60,8 @@ const forgetAfter = 10
 func (w *Watch) Missed() { w.beats.missed() }
 
 // See evaluates a view that was requested at began and arrived at ended, and returns the resulting
-// facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone,
-// because it lists the streams.
+// facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone and
+// Facts.Streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	step := w.beats.step(began, ended, w.times.Heartbeat)
 
