@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// beginning describes a stream that has leases, but that the application has not begun to read.
-// This happens if the leader that first saw the stream died before it had created all leases.
+// beginning describes a stream that has leases, but that the application has not begun to read. If
+// the leader that first saw the stream died, some of its leases may be missing.
 type beginning struct {
 	// pin is the pinned start of the application: the earliest time among the positions of the
 	// stream's leases. It is zero if no position is a time.

@@ -22,7 +22,8 @@ var (
 	ErrNotReleased = errors.New("weir: leases were not released")
 )
 
-// StopError is returned by [Run] if the store did not accept the last report during the stop.
+// StopError is returned by [Run] if progress may not be saved, or leases may not be released, when
+// Run ends.
 type StopError struct {
 	App      string
 	Failover time.Duration // time after which other workers take the leases over

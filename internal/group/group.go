@@ -9,7 +9,8 @@
 //	reader       one for each term with something to do: Host.Read; not waited for once abandoned
 //	deputy       at most one; lists streams that the leader does not list
 //	leadership   at most one; campaigns, then owns the Watch and the listings
-//	listing      at most eight, owned by leadership
+//	older        at most one; looks for streams that wait because of an older leader
+//	listing      at most eight each, owned by leadership and by deputy
 package group
 
 import (
@@ -41,7 +42,7 @@ type Config struct {
 	ListInterval time.Duration
 	// Host lists and reads shards, and receives events.
 	Host Host
-	// Log is called by the heartbeat loop and must not block.
+	// Log must not block, because the heartbeat loop calls it.
 	Log *slog.Logger
 }
 

@@ -246,8 +246,7 @@ func (f *fleet) end() {
 	f.judge()
 }
 
-// judge checks the log. Each shard's numbers have no gaps, and they repeat only after a change of
-// epoch. Epochs never decrease, and no two workers are active in a shard at the same time.
+// judge checks the log: the numbers of each shard have no gaps, and its epochs never decrease.
 func (f *fleet) judge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

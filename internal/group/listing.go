@@ -26,7 +26,7 @@ type Listing struct {
 	// read. With a nil map, every shard is read from [shard.Oldest].
 	Begin map[string]shard.Position
 	// Born is the creation time of the stream in Unix milliseconds, or 0 if it is unknown. Leases
-	// with another Born belong to a deleted stream of the same name.
+	// with an earlier Born belong to a deleted stream of the same name.
 	Born int64
 }
 
@@ -160,7 +160,8 @@ func (s *listings) wait() { s.running.Wait() }
 
 // begin starts the listings that are due. A listing is due if the stream was never listed or was
 // listed too long ago. It is also due if a lease has a parent that became unknown after the last
-// listing began. begin reports whether an input of actions or of a plan has changed.
+// listing began, if listed.again requests it, or if a listing with a start is needed. begin reports
+// whether an input of actions or of a plan has changed.
 func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
 	changed, s.news = !v.Same || s.news, false
@@ -262,7 +263,7 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 }
 
 // take evaluates the result of a listing. It returns an error if Run must end because a configured
-// stream never existed.
+// stream does not exist and was never read.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
 	if l == nil {
@@ -324,8 +325,8 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions returns the leases to create and the tombstones to delete according to the latest
-// listings. It ignores streams that this worker does not read.
+// actions returns the actions that the latest listings require. They create, renew and delete
+// leases, and set births. It ignores streams that this worker does not read.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
 	// Leases are usually grouped by stream. Slicing each group avoids copying thousands of leases.
@@ -404,8 +405,8 @@ func (s *listings) made(of lease.Lease) {
 }
 
 // tombstones returns actions that delete leases of finished shards. A lease is deleted when two
-// consecutive listings lack its shard, and both began after the lease was seen. No lease can refer
-// to such a shard any more.
+// consecutive listings lack its shard, and both began after the lease was seen. An older listing
+// could create a deleted lease again.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -434,9 +435,9 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	return actions
 }
 
-// NewLeases returns the leases that a listing requires and that do not exist. If fresh is set, the
-// stream has no leases, and the listing contains the start of each shard. In a known stream every
-// new shard descends from a known one and is read from its beginning.
+// NewLeases returns the leases that a listing requires and that do not exist. fresh is set if the
+// listing was made with a start, so that listing.Begin decides where shards begin. In a known
+// stream every new shard descends from a known one and is read from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	for _, l := range existing {

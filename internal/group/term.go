@@ -132,7 +132,7 @@ func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 }
 
 // Context returns a context that ends when the worker must stop working on the shard. Its cause is
-// [ErrLeaseLost] or [ErrStopping].
+// [ErrLeaseLost], [ErrStopping], or the cause passed to [Term.GiveUp].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
 // Validity returns a context that ends when the leases of the worker are no longer valid. Context
@@ -144,9 +144,9 @@ func (t *Term) Validity() context.Context { return t.stretch }
 // Only the reader may use this context, and only until it parks.
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
-// Check returns [ErrLeaseLost] or [ErrStopping] if the term is over. The reader must call it right
-// before handling records, with the current time. Check also detects that the machine was
-// suspended, which timers do not.
+// Check returns the cause of Context if Context has ended. The reader must call it right before
+// handling records, with the current time. Check also detects that the machine was suspended, which
+// timers do not.
 func (t *Term) Check(now time.Time) error {
 	t.validity.check(now)
 	t.mu.Lock()
@@ -207,7 +207,7 @@ func (t *Term) Advance(p shard.Position) {
 }
 
 // Save calls Advance and waits until the position is durable. It returns [ErrLeaseLost] if the
-// lease is lost first, or the error of ctx.
+// lease is lost first, and the cause of ctx or of Context if that ends first.
 func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	t.Advance(p)
 	return t.wait(ctx, p)
@@ -338,7 +338,6 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-// The heartbeat loop calls the following methods.
 
 // drain requests that the reader return. If the reader already returned because the lease expired,
 // it has nothing left to finish, and drain makes the next heartbeat release the lease. If drain did

@@ -21,7 +21,7 @@ type worker struct {
 	cfg      Config
 	poked    chan struct{}  // shared: triggers a heartbeat
 	validity *validity      // shared
-	running  sync.WaitGroup // readers and leaderships
+	running  sync.WaitGroup // readers, leaderships and deputies
 	calls    calls          // passed to its terms
 
 	session string
@@ -153,7 +153,7 @@ func (w *worker) neverBegan() error {
 	return fmt.Errorf("weir: application %s: stopped before the store had answered: %w", w.cfg.App, w.failed)
 }
 
-// findFatal returns the first error with which a reader or the leadership must end Run.
+// findFatal returns the first error with which a reader, the leadership or the deputy must end Run.
 func (w *worker) findFatal() error {
 	if w.fatal != nil {
 		return w.fatal
