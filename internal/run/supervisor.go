@@ -65,8 +65,8 @@ func (s *supervisor) standings(now time.Time) (all []sampling.Standing) {
 	return all
 }
 
-// troubles looks at all shards. It returns their troubles, the longest first. If this worker is cut
-// off, that trouble comes before all others.
+// troubles looks at all shards. It returns their troubles, the longest first, followed by recent
+// dead letters and holds. If this worker is cut off, that trouble comes before all others.
 func (s *supervisor) troubles() []lease.Trouble {
 	r := s.run
 	look := supervise.Look{Now: time.Now(), Stays: r.stays()}

@@ -41,8 +41,9 @@ type calling struct {
 	dying   *dying  // dead letters to put, or nil
 }
 
-// newHandover begins the handover of a run of records. No code changes the run until the handover
-// is closed. own is set if the handler must get a copy of the run.
+// newHandover begins the handover of a run of records. own is set if the memory of run is used
+// again, so that the handler must get a copy. Otherwise the handler gets the run itself, and the
+// delivery has a copy.
 func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)

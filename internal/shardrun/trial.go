@@ -162,7 +162,7 @@ func (t *trial) pause(id string) next {
 	return n
 }
 
-// giveUp begins to dead-letter the next record, which has killed its workers.
+// giveUp dead-letters the next record, which has killed its workers.
 func (t *trial) giveUp(d *Handover, id string) next {
 	l, err := t.loop, failure.KillsError(t.Deaths)
 	if !t.Paused {
