@@ -20,8 +20,9 @@ var (
 	// ErrStopping is the cause of a handler's context when Run stops and Options.Timing.StopTimeout
 	// is over.
 	ErrStopping = group.ErrStopping
-	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
-	// handler has worked for longer than Options.Timing.HandlerTimeout.
+	// ErrStalled is the cause of a handler's context when the worker gives up the shard: because
+	// the handler has worked for longer than Options.Timing.HandlerTimeout, or, with
+	// Options.Concurrency, because reading has stalled.
 	ErrStalled = shardrun.ErrStalled
 	// ErrHandedOff ends the iteration of [Puller.Batches] when another worker gets the lease. If
 	// your handler calls a [RecordFunc], the error of the RecordFunc also wraps ErrHandedOff when
@@ -73,8 +74,8 @@ var (
 	errNoStore  = errors.New("weir: the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
 )
 
-// PanicError is a panic of the user's code: of a handler, Options.OnEvent, a logger or a store.
-// [event.HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
+// PanicError is a panic of the user's code, such as a handler, Options.OnEvent, a logger or a
+// store. [event.HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
 	Value any    // the value passed to panic
