@@ -55,7 +55,7 @@ const (
 )
 
 // Like the marks Failing and Unread, throttling may last for many samples. It shares a byte with
-// these two marks, so a throttled sample needs no more bytes than other samples.
+// these two marks, so a throttled sample with these marks needs no second byte.
 const (
 	lasting       = Failing | Unread
 	lastingAt     = 5 // the lowest bit of these marks

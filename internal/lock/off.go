@@ -14,6 +14,6 @@ type Mutex[R Rank] = sync.Mutex
 // call during which the goroutine must hold no mutex. what names that call.
 func Free(what string) {}
 
-// Violations returns the violations so far. After its first call, violations are collected and no
-// longer end the process. It returns nil if the order is not checked.
+// Violations returns the violations since its last call. After its first call, violations are
+// collected and no longer end the process. It returns nil if the order is not checked.
 func Violations() []string { return nil }

@@ -71,8 +71,8 @@ var (
 	violations []string
 )
 
-// Violations returns the violations so far. After its first call, violations are collected and no
-// longer end the process. It returns nil if the order is not checked.
+// Violations returns the violations since its last call. After its first call, violations are
+// collected and no longer end the process. It returns nil if the order is not checked.
 func Violations() []string {
 	if collects.CompareAndSwap(false, true) {
 		return nil

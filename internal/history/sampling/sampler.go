@@ -1,5 +1,5 @@
-// Package sampling samples the shards of a worker once per minute and stores the samples, for web
-// pages that show them later. Package history defines the form of the samples.
+// Package sampling samples the shards of a worker once per minute and stores the samples, for
+// commands and web pages that show them later. Package history defines the form of the samples.
 package sampling
 
 import (
