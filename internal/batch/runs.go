@@ -74,7 +74,7 @@ func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record,
 	}
 }
 
-// unpacked yields the runs of a page with aggregates.
+// unpacked yields the runs of a page that must be unpacked or filtered.
 func (u *Unpacker) unpacked(page *source.Page, size Size) iter.Seq[[]source.Record] {
 	return func(yield func([]source.Record) bool) {
 		var run []source.Record

@@ -84,8 +84,8 @@ func (d *Delivery) Done() int {
 	return d.done
 }
 
-// Rest returns the number of records that are not done, and the names of the first and the last of
-// them.
+// Rest returns the number of records that are not done, and the positions after the first and the
+// last of them as text.
 func (d *Delivery) Rest() (n int, first, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
