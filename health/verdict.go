@@ -361,7 +361,7 @@ type verdictJSON struct {
 }
 
 // MarshalJSON returns the verdict as an object. Durations are in milliseconds, and unknown fields
-// are absent. The object has no part for which an empty value means something else.
+// are absent.
 func (v Verdict) MarshalJSON() ([]byte, error) {
 	known := func(d time.Duration, is bool) *int64 {
 		if !is {
