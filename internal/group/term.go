@@ -338,7 +338,6 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-
 // drain requests that the reader return. If the reader already returned because the lease expired,
 // it has nothing left to finish, and drain makes the next heartbeat release the lease. If drain did
 // not do this, a handoff of the lease would wait for its timeout.
