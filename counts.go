@@ -17,7 +17,7 @@ type Counts struct {
 	BytesRead       uint64 // bytes of data and partition keys in these answers
 	ReadsThrottled  uint64 // reads that the service throttled
 	ReadsFailed     uint64 // reads that failed for another reason
-	BatchesHandled  uint64 // batches that were done; with RunPull, that were done when the next one was requested
+	BatchesHandled  uint64 // batches that were done; with RunPull, before the next batch was requested
 	RecordsFiltered uint64 // records that Options.Filter dropped, each time they were read; those of an aggregate count one by one
 	RecordsNotJSON  uint64 // records that Options.Filter could not read because they are not JSON, whatever Filter.NotJSON is
 	RecordsHandled  uint64 // records of these batches that were not dead-lettered; those of an aggregate count one by one
