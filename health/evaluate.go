@@ -156,8 +156,9 @@ func (v Shard) Lag() time.Duration {
 
 // Evaluate rates a shard at the time now, which must not be before the last observation. seen is
 // sorted, oldest first, and Evaluate neither changes nor keeps it. The rules apply in this order:
-// records that are lost or near the end of retention, no reader, a stall that the owner reports,
-// all records handled, a reset, no progress, and then whether the lag falls.
+// the end of the shard, records that are lost or near the end of retention, no reader, a stall that
+// the owner reports, an unknown lag, a lag that is allowed, a held checkpoint, a reset, no
+// progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {

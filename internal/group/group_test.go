@@ -238,8 +238,8 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// A lease may have been released to an heir that left at the same moment. The store has no row
-	// for such an owner, so the lease is ignored. The row of an ended session stays for a while.
+	// Only sessions are checked. A lease may still have an owner: an heir that left at the moment
+	// when it got the lease. The row of an ended session stays for a while.
 	if living := slices.DeleteFunc(view.Workers, func(w lease.Worker) bool { return w.Ended }); len(living) > 0 {
 		f.t.Errorf("after the end there are still the sessions %+v", living)
 	}
