@@ -164,7 +164,7 @@ func (d *Delivery) MoveHead() int {
 	return d.done
 }
 
-// PassOver records that the next record is left out.
+// PassOver notes that the next record is left out.
 func (d *Delivery) PassOver() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -82,7 +82,7 @@ func valuesOf(s Sample) values {
 	return values{classOf(s.Lag), classOf(s.Age), byte(min(s.Load, lease.MaxLoad)), byte(min(max(s.Busy, 0), 100))}
 }
 
-// finest is the smallest stored difference between durations.
+// finest is the smallest stored duration. Shorter ones are stored as zero.
 const finest = 10 * time.Millisecond
 
 // classOf encodes a duration as a byte. 0 means unknown, and 1 means zero. Above that, there are
