@@ -147,7 +147,7 @@ func (d *Delivery) Advance() (all bool) {
 	return false
 }
 
-// NoteFailure records that the last call failed. named is set if the handler named the first record
+// NoteFailure notes that the last call failed. named is set if the handler named the first record
 // that is not done.
 func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
 	d.mu.Lock()

@@ -309,7 +309,7 @@ func (s *Share) Give(n int) {
 
 // The caller of the functions below holds the lock.
 
-// guarantee returns the number of bytes that each share can always have.
+// guarantee returns the number of bytes that each share is guaranteed.
 func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
 
 func (s *Share) most() int { return s.b.guarantee() + min(commonMost, s.b.half) }
