@@ -111,7 +111,7 @@ type StoreFailed struct {
 	Since time.Time // when the outage began, or when the call failed if that is unknown
 }
 
-// StoreOp is an operation that a worker requested from its store or from the service.
+// StoreOp is a call of the store, of the service or of weir.Options.DiscoverStreams.
 type StoreOp string
 
 // The operations that [StoreFailed] reports.

@@ -217,7 +217,7 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 // reaches p.
 func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
 
-// Finish records that the shard has been read and handled to its end. children are the child shards
+// Finish notes that the shard has been read and handled to its end. children are the child shards
 // that Kinesis returned there. Finish waits until this is durable. It returns the same errors as
 // Save.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
