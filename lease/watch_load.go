@@ -43,7 +43,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	}
 }
 
-// seeMoves records the loads and the epochs of a view's leases.
+// seeMoves notes the loads and the epochs of a view's leases.
 func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	for i := range v.Leases {
 		l := &v.Leases[i]
@@ -62,7 +62,7 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	}
 }
 
-// moveTo records a movement. more is the maximum number of movements that may follow.
+// moveTo notes a movement. more is the maximum number of movements that may follow.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	// Drop the earlier movements of leases that moved again. The slice then grows by the movements
 	// that may follow, but it at most doubles: usually few leases move, and sometimes many at once.

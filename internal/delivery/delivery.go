@@ -134,8 +134,7 @@ func (d *Delivery) Halve(until int) {
 	d.ends = append(d.ends, d.Head+(until-d.Head+1)/2)
 }
 
-// Advance records that the part of the last call is done. It reports whether the whole batch is
-// done.
+// Advance notes that the part of the last call is done. It reports whether the whole batch is done.
 func (d *Delivery) Advance() (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +172,7 @@ func (d *Delivery) PassOver() {
 	d.Gone++
 }
 
-// GaveUp records that the records of a verdict were dead-lettered.
+// GaveUp notes that the records of a verdict were dead-lettered.
 func (d *Delivery) GaveUp(v failure.Verdict) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -396,7 +396,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 	return actions
 }
 
-// made records that the store has created a lease for this leader. If the lease has the leader's
+// made notes that the store has created a lease for this leader. If the lease has the leader's
 // start time, the leader's claim has succeeded.
 func (s *listings) made(of lease.Lease) {
 	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {

@@ -196,7 +196,7 @@ func (t *Term) moveToMark() {
 	}
 }
 
-// Advance records that everything before p is handled. The next heartbeat saves p. Advance ignores
+// Advance notes that everything before p is handled. The next heartbeat saves p. Advance ignores
 // positions before the current one.
 func (t *Term) Advance(p shard.Position) {
 	t.far.Lock()
@@ -270,7 +270,7 @@ func (t *Term) SetLoad(l lease.Load) {
 	t.load = l
 }
 
-// GiveUp records that this worker cannot make progress with the shard. The reader must begin no new
+// GiveUp notes that this worker cannot make progress with the shard. The reader must begin no new
 // work and return soon. Then the lease goes back, if possible to another worker. If cause is not
 // nil, Context ends with it.
 func (t *Term) GiveUp(cause error) {
@@ -372,7 +372,7 @@ func (t *Term) cancel(cause error) {
 	t.ends()
 }
 
-// over records that the reader has returned, or that Run no longer waits for it.
+// over notes that the reader has returned, or that Run no longer waits for it.
 func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {

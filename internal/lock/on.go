@@ -41,7 +41,7 @@ func (m *Mutex[R]) Unlock() {
 	drop(r.Number())
 }
 
-// take records that the goroutine is about to take a mutex.
+// take notes that the goroutine is about to take a mutex.
 func take(r Rank) {
 	if held := note(r.Number()); held >= 0 {
 		report(fmt.Sprintf("lock order: %s (%d) is taken by a goroutine that holds %s", Name(r), r.Number(), named(held)))
