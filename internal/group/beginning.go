@@ -105,8 +105,8 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// begins returns the beginnings of streams whose start depends on the time of the first listing. It
-// includes streams that only other workers list, because this worker does not know their start.
+// begins returns the beginnings of streams that begin at one point in time, see pinned. It includes
+// streams that only other workers list, because this worker does not know their start.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {

@@ -123,7 +123,8 @@ const hearResignation = 3
 
 // resign resigns the leadership of a term with the next heartbeat, or with Lead if the store lacks
 // [lease.ResignByHeartbeat]. Heartbeats still work when a leader's other calls fail. If the store
-// ignores the resignation, resign ends the session in order, which also ends its leadership.
+// does not accept the resignation, resign ends the session in order, which also ends its
+// leadership.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	beat := w.cfg.Times.Heartbeat
 	if w.cfg.Store.Abilities().Has(lease.ResignByHeartbeat) {

@@ -34,8 +34,9 @@ type Host interface {
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
 	// SessionBegan is called when the store has answered the first heartbeat of a session.
 	SessionBegan(session string)
-	// BeatAnswered is called when the store has answered a heartbeat. sent is the time at which
-	// that heartbeat was sent. The validity of the leases is counted from sent.
+	// BeatAnswered is called when the store has answered a heartbeat and the leases are valid. sent
+	// is the time at which that heartbeat was sent. The validity of the leases is counted from
+	// sent.
 	BeatAnswered(sent time.Time)
 	// Leading is called when this worker starts to lead and when it stops. The caller is the
 	// leadership goroutine.

@@ -231,7 +231,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))
 	if len(actions) == 0 {
-		l.settled = len(facts.Recent) == 0 // the plan may have waited for these sessions
+		l.settled = len(facts.Recent) == 0 // the plan may have left these leases for later
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()

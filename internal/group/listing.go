@@ -51,8 +51,8 @@ type listings struct {
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
 	known   map[string]bool // streams with leases
-	// beginnings contains the streams with leases that the application has not begun to read. It is
-	// nil if the start does not depend on the time of the first listing.
+	// beginnings contains streams with leases that the application has not begun to read, see
+	// begins.
 	beginnings map[string]*beginning
 	news       bool // a listing has arrived since begin last ran
 	deputy     bool // a deputy owns the listings, and it lacks the leader's facts
@@ -67,7 +67,7 @@ type listed struct {
 	running bool
 	retry   time.Time // earliest time of the next attempt
 	errors  int
-	fresh   bool // the latest listing was made for a stream without leases
+	fresh   bool // the latest listing was made with a start
 	// making is set while leases that the latest listing requires may be missing.
 	making bool
 	// pin is the start time of a fresh listing. The next fresh listing uses the same time. It is
@@ -326,7 +326,7 @@ func (s *listings) take(r result, cfg Config) error {
 }
 
 // actions returns the actions that the latest listings require. They create, renew and delete
-// leases, and set births. It ignores streams that this worker does not read.
+// leases, and set births. Streams that this worker does not read get no actions.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
 	// Leases are usually grouped by stream. Slicing each group avoids copying thousands of leases.

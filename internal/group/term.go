@@ -156,7 +156,7 @@ func (t *Term) Check(now time.Time) error {
 
 // Lost returns [ErrLeaseLost] if the reader's progress no longer counts, and nil otherwise.
 // Progress does not count if another session has or may have the lease. It also does not count
-// after the reader has returned or was abandoned.
+// after the reader was abandoned, or has returned before the end of the shard.
 func (t *Term) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -126,7 +126,7 @@ func (w *worker) run(ctx context.Context) error {
 		case w.again: // only the session was ending
 			w.stop(err)
 		default:
-			// A handler requested a stop while Run was already stopping. Keep its error.
+			// The error came while Run was already stopping. Keep it.
 			w.fatal = err
 		}
 		next := w.beat(goOn)
@@ -307,8 +307,9 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// The lease expired, but this worker still holds the lease. Unless Run stops, a new
-			// term continues where the handler stopped.
+			// The lease expired, but this worker still holds the lease. Unless the session ends or
+			// the worker no longer reads the stream, a new term continues where the handler
+			// stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
