@@ -16,8 +16,9 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
-// records, so each retry has all of them in order, even if the handler changed its batch.
+// Handover hands a batch to the user's code until all of it is done. The handler and the delivery
+// have separate slices of records, so each retry has all of them in order, even if the handler
+// changed its batch.
 //
 // One goroutine hands the batch over. Any goroutine may call the exported methods at any time, also
 // after the batch is over.
