@@ -13,9 +13,9 @@ import (
 // heartbeat loop calls these methods unless their comments name another caller, so they must not
 // block.
 type Host interface {
-	// List lists a stream's shards. A leader or a deputy calls it and waits for the result. A
-	// non-zero start means that the stream is new to the application. The listing then contains the
-	// position where each shard begins. List may be called concurrently.
+	// List lists a stream's shards. A leader or a deputy calls it and waits for the result. With a
+	// non-zero start, the listing contains the positions at which the application begins, see
+	// [Listing].Begin. List may be called concurrently.
 	List(ctx context.Context, stream string, start shard.Position) (Listing, error)
 	// Read reads a term's shard until the term's context ends, the term drains, or the shard ends.
 	// Each term has its own goroutine. Run ends with an error that Read returns. While there is

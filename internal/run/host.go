@@ -34,8 +34,8 @@ func (r *Run) Read(t *group.Term) error {
 	return l.Read()
 }
 
-// List lists a stream for the group. start is set if the application has not seen the stream
-// before.
+// List lists a stream for the group. With a non-zero start, the listing contains the positions at
+// which the application begins.
 func (r *Run) List(ctx context.Context, name string, start shardrun.Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	r.standing.listed(name, err, time.Now())

@@ -19,7 +19,7 @@ import (
 
 // supervisor looks at the shards of a run before each heartbeat: it releases the leases of shards
 // that make no progress, and finds out whether this worker can read at all. The heartbeat loop
-// calls its methods.
+// calls troubles. Probes and the sampler have their own goroutines.
 type supervisor struct {
 	run        *Run
 	looks      []*shardrun.Loop  // scratch memory
