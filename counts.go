@@ -22,7 +22,7 @@ type Counts struct {
 	RecordsNotJSON  uint64 // records that Options.Filter could not read because they are not JSON, whatever Filter.NotJSON is
 	RecordsHandled  uint64 // records of these batches that were not dead-lettered; those of an aggregate count one by one
 	BytesHandled    uint64 // bytes of data of these records
-	HandlerFailures uint64 // calls of the handler that failed
+	HandlerFailures uint64 // failed calls of the handler, and of Open, Position and Pull
 	// RecordsDeadLettered is the number of records that were dead-lettered or skipped. They do not
 	// count as handled.
 	RecordsDeadLettered uint64
@@ -38,7 +38,7 @@ type Counts struct {
 	StoreFailures     uint64 // failed calls that [event.StoreFailed] reports
 	EventsDropped     uint64 // calls of OnEvent and of the logger that were not made
 	EventsCoalesced   uint64 // changes of state that a later one replaced
-	EventsPanicked    uint64 // calls of OnEvent that panicked
+	EventsPanicked    uint64 // calls of OnEvent and of the logger that panicked
 }
 
 // countsField contains, for each counter, the index of its field in Counts.

@@ -30,7 +30,8 @@ var (
 	ErrHandedOff = shardrun.ErrHandedOff
 	// ErrAbandoned is wrapped by the error of Run if handlers did not return although their
 	// contexts had ended. The error names the shards of these handlers. The leases are released,
-	// but the goroutines of the handlers still run.
+	// but the goroutines of the handlers still run. The error also wraps ErrAbandoned if OnEvent,
+	// the logger or DiscoverStreams did not return.
 	ErrAbandoned = run.ErrAbandoned
 	// ErrNotSaved is wrapped by the error of Run if Run could not save the progress of handled
 	// records before it returned. Either the store did not answer while Run stopped, or other

@@ -41,8 +41,8 @@ func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx,
 // worker, it moves after the current record, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
-// Handle calls f for each record of b, until one fails. If [FailurePolicy].Destination is set, the
-// error names that record, as [FailedAt] does.
+// Handle calls f for each record of b, until one fails, ctx ends, or another worker is to get the
+// shard. If [FailurePolicy].Destination is set, the error names that record, as [FailedAt] does.
 func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	var r Record
 	names := b.delivery != nil && b.delivery.of.adapter.opts.OnFailure.Destination != nil
