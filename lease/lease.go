@@ -27,12 +27,13 @@ type Lease struct {
 	Parents []string        // shard IDs of the same stream, at most two
 	Range   shard.HashRange // the hash range of the shard
 
-	// Epoch is the fence. It increases with each change of owner. A release is such a change.
+	// Epoch is the fence. It increases with each change of owner and each [Move]. A release is a
+	// change of owner.
 	Epoch uint64
 	// Owner is the session that holds the lease. It is "" if the lease has no owner.
 	Owner string
-	// Heir is the session to which Owner must hand the lease, or "". Only leases with an owner have
-	// an heir.
+	// Heir is the session to which Owner must hand the lease, [Nobody], or "". Only leases with an
+	// owner have an heir.
 	Heir string
 	// Revoked is the session from which the lease was revoked. It becomes "" when that session
 	// acknowledges the revocation, or when the lease gets an owner. Only leases without an owner

@@ -17,9 +17,9 @@ const defaultMovesInFlight = 256
 //
 // The most useful actions come first, in case only some of them are executed. The order of kinds is
 // EndSession, Tell, Assign, Revoke, Handoff, Forget, and each kind is sorted. Each lease has at
-// most one action. Plan never returns Create, Delete or Move. A leader reads the view and plans
-// again after each Apply that changed something. It is done when a plan is empty. Only an event
-// from outside (a heartbeat, a death, a finished handoff) can make the next plan non-empty.
+// most one action. Plan returns no other kinds. A leader reads the view and plans again after each
+// Apply that changed something. It is done when a plan is empty. Only an event from outside (a
+// heartbeat, a death, a finished handoff) can make the next plan non-empty.
 //
 // # Sessions
 //
@@ -56,8 +56,9 @@ const defaultMovesInFlight = 256
 // Only leases with work are shared. The active sessions get them in proportion to Weight, within
 // MaxLeases (0 or less: no cap), rounded by largest remainder. A Weight that is not a finite number
 // above zero counts as 1. For equal remainders, the larger share goes to the session that already
-// has it, so that no lease moves. Otherwise it goes to the first session in sorted order. A lease
-// with an heir counts for its heir.
+// has it, so that no lease moves. Otherwise it goes to the first session in sorted order. While
+// active sessions read different streams, there are no remainders: each lease in turn goes to the
+// session whose share is lowest for its weight. A lease with an heir counts for its heir.
 //
 // Leases that exceed the sum of all caps stay with their owner. Without an owner they stay
 // unassigned. A shard that is read above the cap of a worker is better than a shard that is not
@@ -343,7 +344,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// An operator moved the lease's parent back. This plan does not move the lease.
+		// An operator moved the lease's parent. This plan does not move the lease.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)
