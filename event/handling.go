@@ -60,8 +60,8 @@ type DeadLettered struct {
 }
 
 // DeadLetterDelayed reports that records could be dead-lettered but are retried instead, because
-// other records fail too, or because many were already dead-lettered; see
-// weir.FailurePolicy.OutageGrace and MaxPerMinute. It is reported once per record and reason.
+// this worker has handled no other record meanwhile, or because many were already dead-lettered;
+// see weir.FailurePolicy.OutageGrace and MaxPerMinute. It is reported once per record and reason.
 type DeadLetterDelayed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
