@@ -1,5 +1,5 @@
 // Package follow reads all shards of a stream without stored progress. It reads shards
-// concurrently, but children after their parents. It ends at the tip of the stream, or never.
+// concurrently, but children after their parents. It can end at the tip of the stream.
 package follow
 
 import (
