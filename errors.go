@@ -43,7 +43,9 @@ var (
 	// worker knows of; a leader may have assigned more to it since the last answer. Other workers
 	// take over these leases after Options.Timing.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
-	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
+	// ErrStreamNotFound is wrapped by the error of Run when a stream of Options.Streams does not
+	// exist and was never read, unless DiscoverStreams is set. The error of a [Reader] wraps it,
+	// too.
 	ErrStreamNotFound = run.ErrStreamNotFound
 	// ErrNoConsumer means that a fan-out consumer is not registered, with [FanOutExisting] or
 	// [FanOut].ARNs. The error of a [Reader] wraps it. A [Consumer] polls while the consumer is

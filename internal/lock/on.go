@@ -72,7 +72,7 @@ var (
 )
 
 // Violations returns the violations since its last call. After its first call, violations are
-// collected and no longer end the process. It returns nil if the order is not checked.
+// collected and no longer end the process.
 func Violations() []string {
 	if collects.CompareAndSwap(false, true) {
 		return nil
