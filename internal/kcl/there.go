@@ -77,7 +77,8 @@ func StreamsOf(t Table) []string {
 //   - Any other shard without a lease begins at its oldest record, so that nothing is skipped.
 //   - A lease whose shard has left the stream is left out. If it was not finished, a note says so.
 //
-// It returns an error if the leases are not of this stream.
+// It returns an error if the leases are not of this stream, or if starts lacks a position that they
+// need.
 func There(leases []Lease, s change.Stream, starts Starts) (change.Plan, error) {
 	graph := shard.NewGraph(s.Shards)
 	if err := checkThere(leases, s.Name, graph, starts); err != nil {

@@ -126,9 +126,9 @@ func parseStart(flag, s string) (shard.Position, error) {
 // failed adds to err the information that nothing was changed.
 func failed(err error) error { return fmt.Errorf("nothing was changed: %w", err) }
 
-// bothStopped returns when no worker runs, neither of the old side nor of weir. With --watch it
-// first pauses the application, so that workers of weir can be started and wait. It then waits
-// until the workers of the old side have stopped.
+// bothStopped returns an error if a worker of the old side or of weir runs. With --watch it instead
+// pauses the application, so that workers of weir can be started and wait. It then waits until the
+// workers of the old side have stopped.
 func (o *move) bothStopped(
 	ctx context.Context,
 	t cli.Terminal,
