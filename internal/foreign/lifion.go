@@ -36,7 +36,9 @@ const LifionHeartbeat = 20 * time.Second
 // ReadLifion returns the state of a group on a stream from its item, which is nil if there is none.
 // first maps shards to their first sequence numbers: lifion stores that number for a shard that is
 // not begun. It returns an error if the item is about an older stream of the same name.
-func ReadLifion(it Item, stream change.Stream, first map[string]string, every time.Duration) (State, error) {
+func ReadLifion(
+	it Item, stream change.Stream, first map[string]string, every time.Duration,
+) (State, error) {
 	var s State
 	if it == nil {
 		return s, nil

@@ -29,15 +29,17 @@ type other struct {
 
 // clients are the clients that have a command of the same form.
 var clients = []other{
-	{foreign.Harlow, "harlow", `The positions are in the DynamoDB table --table, or with --source in a table of
-Postgres or MySQL, or in Redis. --group-table names the lease table of a consumer
-group. Without a group, running workers show only by positions that move, so the
-command watches the positions for --failover. A shard counts as finished if a
-later shard has a position, as in the library itself. A position may be inside an
-aggregate of the KPL; --repeat-last repeats the last record of each shard.`,
+	{foreign.Harlow, "harlow", `The positions are in the DynamoDB table --table, or with --source in a
+table of Postgres or MySQL, or in Redis. --group-table names the lease table of
+a consumer group. Without a group, running workers show only by positions that
+move, so the command watches the positions for --failover. A shard counts as
+finished if a later shard has a position, as in the library itself. A position
+may be inside an aggregate of the KPL; --repeat-last repeats the last record of
+each shard.`,
 		foreign.HarlowFlush, "WithMaxInterval, or LeaseDuration of a group",
 		`  weir migrate harlow --table kinesis_consumer --stream orders --app billing --to dynamodb:weir
-  weir migrate harlow --source postgres://db/app --table kinesis_consumer --stream orders --app billing --to postgres://db/app --yes
+  weir migrate harlow --source postgres://db/app --table kinesis_consumer \
+    --stream orders --app billing --to postgres://db/app --yes
   weir migrate harlow --source redis://cache --stream orders --app billing --from dynamodb:weir --yes`},
 	{foreign.VMware, "vmware", `Reads and writes the DynamoDB table of vmware-go-kcl 1 and 2, whose default name
 is that of the application.`,
@@ -160,7 +162,8 @@ func (o *foreignOptions) check(cmd *cobra.Command) (err error) {
 		return err
 	}
 	o.oldApp = cmp.Or(o.oldApp, o.app)
-	if len(o.oldApp) > 214 || strings.ContainsFunc(o.oldApp, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	if len(o.oldApp) > 214 || strings.ContainsFunc(o.oldApp, odd) {
 		return cli.Usagef("--old-app %.140q is not the name of an application", o.oldApp)
 	}
 	if o.of.client == foreign.VMware {

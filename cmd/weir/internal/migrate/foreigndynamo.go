@@ -17,7 +17,9 @@ import (
 )
 
 // scanAll reads a whole table.
-func scanAll(ctx context.Context, client *dynamodb.Client, table string) (items []foreign.Item, err error) {
+func scanAll(
+	ctx context.Context, client *dynamodb.Client, table string,
+) (items []foreign.Item, err error) {
 	in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
 	for {
 		out, err := client.Scan(ctx, in)
@@ -44,7 +46,7 @@ func queryAll(
 	in := &dynamodb.QueryInput{
 		TableName: &table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#k = :k"),
 		ExpressionAttributeNames:  map[string]string{"#k": name},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":k": &types.AttributeValueMemberS{Value: value}},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":k": attributeOf(value)},
 	}
 	for {
 		out, err := client.Query(ctx, in)
@@ -78,9 +80,12 @@ func getItem(
 }
 
 // putNew writes an item unless it exists.
-func putNew(ctx context.Context, client *dynamodb.Client, table string, it foreign.Item, key string) error {
+func putNew(
+	ctx context.Context, client *dynamodb.Client, table string, it foreign.Item, key string,
+) error {
 	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &table, Item: attributesOf(it), ConditionExpression: aws.String("attribute_not_exists(#k)"),
+		TableName: &table, Item: attributesOf(it),
+		ConditionExpression:      aws.String("attribute_not_exists(#k)"),
 		ExpressionAttributeNames: map[string]string{"#k": key},
 	})
 	var there *types.ConditionalCheckFailedException
@@ -91,7 +96,9 @@ func putNew(ctx context.Context, client *dynamodb.Client, table string, it forei
 }
 
 // update carries out an update. It returns false if its condition does not hold.
-func update(ctx context.Context, client *dynamodb.Client, table string, u foreign.Update) (bool, error) {
+func update(
+	ctx context.Context, client *dynamodb.Client, table string, u foreign.Update,
+) (bool, error) {
 	_, err := client.UpdateItem(ctx, updateInput(table, u))
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
@@ -101,7 +108,9 @@ func update(ctx context.Context, client *dynamodb.Client, table string, u foreig
 }
 
 // overwrite carries out an update without a condition.
-func overwrite(ctx context.Context, client *dynamodb.Client, table string, u foreign.Update) (bool, error) {
+func overwrite(
+	ctx context.Context, client *dynamodb.Client, table string, u foreign.Update,
+) (bool, error) {
 	in := updateInput(table, u)
 	in.ConditionExpression = nil
 	delete(in.ExpressionAttributeNames, "#k")
@@ -183,7 +192,8 @@ func createTable(ctx context.Context, client *dynamodb.Client, table string, key
 			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
 		})
 		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{
-			AttributeName: aws.String(key), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
+			AttributeName: aws.String(key),
+			KeyType:       []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
 		})
 	}
 	_, err := client.CreateTable(ctx, in)
@@ -194,7 +204,8 @@ func createTable(ctx context.Context, client *dynamodb.Client, table string, key
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = time.Second, 10*time.Second
 	})
-	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, scanBound); err != nil {
+	err = waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, scanBound)
+	if err != nil {
 		return fmt.Errorf("table %s did not become active: %w", table, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -121,7 +122,9 @@ func (o *foreignOptions) begin(
 	if err != nil {
 		return nil, nil, about, nil, err
 	}
-	old := &oldForeign{foreignTable: table, place: o.place(), client: o.client, watch: foreign.NewWatch()}
+	old := &oldForeign{
+		foreignTable: table, place: o.place(), client: o.client, watch: foreign.NewWatch(),
+	}
 	return old, service, about, first, nil
 }
 
@@ -238,7 +241,9 @@ func (o *foreignOptions) back(ctx context.Context, t cli.Terminal) error {
 	if err != nil {
 		return failed(err)
 	}
-	r := &report{App: o.app, Table: old.place, Notes: plan.Notes, was: "WEIR", to: "OLD", Steps: []stepInfo{}}
+	r := &report{
+		App: o.app, Table: old.place, Notes: plan.Notes, was: "WEIR", to: "OLD", Steps: []stepInfo{},
+	}
 	for _, w := range plan.Writes {
 		info := stepInfo{
 			Stream: about.Name, Shard: w.Row.Shard, Was: w.From, Have: w.Row.Raw,
@@ -319,7 +324,9 @@ func (o *foreignOptions) writeBack(
 }
 
 // firstNumbers returns the first sequence number of each shard.
-func firstNumbers(ctx context.Context, client *kinesis.Client, stream string) (map[string]string, error) {
+func firstNumbers(
+	ctx context.Context, client *kinesis.Client, stream string,
+) (map[string]string, error) {
 	first := map[string]string{}
 	in := &kinesis.ListShardsInput{}
 	in.StreamName, in.StreamARN = awsconf.NameOrARN(stream)
@@ -329,8 +336,9 @@ func firstNumbers(ctx context.Context, client *kinesis.Client, stream string) (m
 			return nil, err
 		}
 		for _, sh := range out.Shards {
-			if sh.ShardId != nil && sh.SequenceNumberRange != nil && sh.SequenceNumberRange.StartingSequenceNumber != nil {
-				first[*sh.ShardId] = *sh.SequenceNumberRange.StartingSequenceNumber
+			if sh.SequenceNumberRange != nil {
+				id := aws.ToString(sh.ShardId)
+				first[id] = aws.ToString(sh.SequenceNumberRange.StartingSequenceNumber)
 			}
 		}
 		if out.NextToken == nil {

@@ -298,7 +298,8 @@ func (s *harlowSQL) put(ctx context.Context, w foreign.Write, was string) (bool,
 	const same = "namespace = ? AND shard_id = ? AND sequence_number = CAST(? AS {number})"
 	switch {
 	case w.To.IsZero():
-		result, err = s.db.ExecContext(ctx, s.query("DELETE FROM {table} WHERE "+same), s.space, w.Row.Shard, was)
+		result, err = s.db.ExecContext(ctx, s.query("DELETE FROM {table} WHERE "+same),
+			s.space, w.Row.Shard, was)
 	case was == "":
 		result, err = s.db.ExecContext(ctx, s.query(
 			"INSERT INTO {table} (namespace, shard_id, sequence_number) VALUES (?, ?, CAST(? AS {number}))"),

@@ -67,7 +67,8 @@ func Of(ctx context.Context, store lease.Store, app string) ([]operate.Move, err
 // KCL has used a table since the last read. It returns when ctx ends, or when no table is left. The
 // first failed read of a table is logged, too.
 func Watch(
-	ctx context.Context, client *dynamodb.Client, moves []operate.Move, every time.Duration, log *slog.Logger,
+	ctx context.Context, client *dynamodb.Client, moves []operate.Move, every time.Duration,
+	log *slog.Logger,
 ) {
 	failed := map[string]bool{}
 	tick := time.NewTicker(every)
