@@ -109,9 +109,9 @@ servers-short: ## Fetch what make integration-short needs
 WITH_SERVERS = WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(RUNTESTS) -count=1 -timeout 20m
 
 .PHONY: integration-short
-integration-short: servers-short ## The contract of each database's store, one run of the KCL, and one of the page in Chromium
-	$(WITH_SERVERS) -p 2 -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestASplitIsWatchedLive)$$' -skip '^TestContract$$/^dynalite$$' \
-		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java page)
+integration-short: servers-short ## The contract of each database's store, two runs of the KCL, moves from other clients, and the page in Chromium
+	$(WITH_SERVERS) -p 2 -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestTheKCLAndWeirTakeTurns|TestASplitIsWatchedLive|TestVMware|TestHarlowInRedis)$$' -skip '^TestContract$$/^dynalite$$' \
+		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java moving page)
 
 .PHONY: integration
 integration: servers ## All tests against real servers, in their long form. Screenshots of the page stay in bin/_artifacts

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -119,7 +120,7 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 		return o.names, err
 	}
 	o.failed = time.Time{}
-	if names == nil {
+	if names = operate.Apps(names); names == nil {
 		names = []string{}
 	}
 	o.names, o.listed = names, time.Now()

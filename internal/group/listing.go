@@ -79,6 +79,7 @@ type listed struct {
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not contain
 	loggedBirth int64              // the last Born value that was logged
+	checked     bool               // whether the chosen shards exist
 	// again requests a listing that began after this time. The deletion of an old lease can make
 	// room for a lease of a new shard with the same name.
 	again time.Time
@@ -363,6 +364,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		l.outdated = 0
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
+		renewed = cfg.dropUnwanted(renewed)
 		if s.deputy {
 			renewed = atOnce(renewed, byStream[name], listing)
 		}
@@ -383,8 +385,17 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		// listing, which contains the position where that shard begins.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
+			if !l.checked {
+				l.checked = true
+				cfg.checkChosen(name, listing, byStream[name])
+			}
 			l.making = l.fresh && len(missing) > 0
-			for _, made := range s.beginnings[name].first(missing, listing.pin(), len(byStream[name]) > 0) {
+			wanted, unwanted := cfg.unwanted(missing, byStream[name])
+			first := s.beginnings[name].first(wanted, listing.pin(), len(byStream[name]) > 0)
+			if len(first) == len(wanted) {
+				first = append(first, unwanted...)
+			}
+			for _, made := range first {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}

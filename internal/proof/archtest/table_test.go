@@ -92,7 +92,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
-	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
+	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "shard", "internal/change", "internal/streams"}, tests: []string{"kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{
@@ -112,6 +112,10 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/change", why: "what operators' writes change in a store, decided for the command and for the simulation's operator; pure", ours: []string{"shard", "lease"}, tests: []string{"store/memstore"}},
 	{
 		pkg: "internal/kcl", why: "the KCL's lease table, and the plans that move an application between it and weir; pure",
+		ours: []string{"shard", "lease", "internal/change"}, pure: true,
+	},
+	{
+		pkg: "internal/foreign", why: "checkpoints of other clients, and the plans that move an application between them and weir; pure",
 		ours: []string{"shard", "lease", "internal/change"}, pure: true,
 	},
 	{pkg: "internal/kcl/leasetable", why: "the calls of DynamoDB for that table; it decides nothing", ours: []string{"internal/kcl"}, tests: []string{"shard"}, sdk: true},

@@ -47,6 +47,10 @@ func (o *options) table(cmd *cobra.Command) []row {
 		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
+			name: "shard", to: &s.Shards,
+			text: "shard to read, by `ID`; may be repeated",
+		},
+		{
 			name: "app", to: &o.app,
 			text: "application: workers with the same `NAME` share the progress",
 		},

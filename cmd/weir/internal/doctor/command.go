@@ -45,8 +45,8 @@ func Command(t cli.Terminal) *cobra.Command {
 problem it prints a sentence that says what is wrong and what to do: shards that
 make no progress, dead workers, no leader, leases without an owner, forgotten
 pauses and drains, errors that workers report, missing permissions and keys,
-expired checkpoints, and streams that were deleted and created again. It changes
-nothing.
+expired checkpoints, streams that were deleted and created again, and workers of
+the KCL that run after the move to weir. It changes nothing.
 
 Each shard is read once at its checkpoint, and shards with unhandled records
 once more. These reads count against the five per second that a shard allows.
@@ -239,13 +239,15 @@ func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Stor
 			return true
 		})
 	})
+	old, oldErr := o.readOld(ctx, t, store)
 	var denied denials
 	f.Streams = o.askStreams(ctx, client, target.StreamsOf(first.Leases), &denied)
 	before := shardlag.Ask(ctx, t, client, first.Leases, "")
 	watching.Wait()
-	if err := errors.Join(ctx.Err(), blind); err != nil {
+	if err := errors.Join(ctx.Err(), blind, oldErr); err != nil {
 		return f, store.Explain(err)
 	}
+	f.Old = old.again(ctx)
 	var again []lease.Lease
 	for _, l := range f.Second.Leases {
 		if seen, asked := before[l.Key]; asked && (seen.Waits || seen.Err != nil) {

@@ -27,6 +27,7 @@ func Diagnose(f Facts) []Finding {
 	p.deaths()
 	p.troubles()
 	p.paused()
+	p.old()
 	for _, s := range f.Streams {
 		p.stream(s)
 	}
