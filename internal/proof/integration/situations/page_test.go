@@ -1,0 +1,5 @@
+package situations_test
+
+import "testing"
+
+func checkPage(t *testing.T, all []situation) {}

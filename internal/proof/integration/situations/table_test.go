@@ -1,0 +1,236 @@
+package situations_test
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/weir-go/weir/health"
+)
+
+// situations returns the table.
+func situations() []situation {
+	kib := bytes.Repeat([]byte{'x'}, 1000)
+	return []situation{
+		{
+			app: "slow-handler", name: "slow handler", made: "the handler takes a second for each record, and three records a second arrive in each of two shards",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep 1")
+				s.ready(2)
+				s.happens()
+				s.produce(time.Second/3, kib, s.all()...)
+			},
+			state: health.FallingBehind, cause: health.CauseHandlerBusy,
+			steps: []string{"Handle the partition keys of each shard in parallel", "Start more workers: N worker is alive, for N shards", "Make the handler faster"},
+			from:  10 * time.Second, to: 25 * time.Second, livez: true,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
+			logs:   []string{`records wait for a long time.*state="?falling behind`},
+		},
+		{
+			app: "poison-record", name: "poison record", made: "the handler fails at one record, and nothing limits its attempts",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=! grep -q poison")
+				s.ready(2)
+				s.happens()
+				s.put(0, []byte("poison"))
+				s.produce(time.Second, kib, s.all()...)
+			},
+			state: health.Stalled, cause: health.CauseRecordsFail,
+			steps: []string{"See the failing record and its error: weir doctor", "Fix the handler, or dead-letter such records with Options.OnFailure.MaxAttempts", "Look at the dead letters"},
+			to:    2 * time.Second, livez: true,
+			alerts:  []string{"WeirHandlerFailing", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			logs:    []string{`the handler failed; its unfinished records will be handled again`, `records wait for a long time.*state="?stalled`},
+			metrics: []string{`weir_handler_failures_total\{app="APP".* [1-9]`},
+		},
+		{
+			app: "paused", name: "paused", made: "`weir group pause`",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				s.run("weir group pause --app " + s.app)
+			},
+			state: health.Idle, cause: health.CausePaused,
+			steps:   []string{"Resume the application when it may continue: weir group resume --app paused"},
+			to:      3 * time.Second,
+			logs:    []string{`lease ended.*reason=`},
+			metrics: []string{`weir_paused\{app="APP",stream="APP"\} 1`},
+		},
+		{
+			app: "stopped", name: "stopped", made: "the only worker gets SIGTERM",
+			shards: 2, create: func(s *scene) {
+				p := s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				p.stop()
+			},
+			state: health.Unread, cause: health.CauseNoWorker,
+			steps:   []string{"Start a worker of the application", "Find out how the last worker ended: weir doctor"},
+			to:      3 * time.Second,
+			alerts:  []string{"WeirLagGrowing", "WeirLagHigh", "WeirNoLeader", "WeirUnread"},
+			logs:    []string{`the worker has stopped; its progress is saved`},
+			metrics: []string{`weir_workers\{app="APP"\} 0`, `weir_leases_unheld\{app="APP",stream="APP"\} 2`},
+		},
+		{
+			app: "hanging-handler", name: "hanging handler", made: "a call of the handler does not return",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=! grep -q hang || sleep 10000")
+				s.ready(2)
+				s.happens()
+				s.put(0, []byte("hang"))
+				s.produce(time.Second, kib, s.all()...)
+			},
+			state: health.Stalled, cause: health.CauseHandlerHangs,
+			steps: []string{"Find out what the handler waits for, such as a database", "Limit its calls with Options.Timing.HandlerTimeout"},
+			to:    2 * time.Second, livez: true,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			logs:   []string{`records wait for a long time.*state="?stalled`},
+		},
+		{
+			app: "dead-worker", name: "dead worker", made: "one of two workers gets SIGKILL, and the other worker has room for its shards",
+			shards: 4, create: func(s *scene) {
+				a := s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(4)
+				b := s.worker("worker-2", "--exec=cat >/dev/null")
+				s.balanced(a, b, 2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				b.kill()
+				s.ready(4)
+			},
+			state: health.OK, cause: health.NoCause, timeless: true, livez: true,
+			logs:  []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-2.*shards=2`, `lease taken.*died=1`},
+			pages: []string{"Workers that died lately"},
+		},
+		{
+			app: "dead-leader", name: "dead leader", made: "the leader of two workers gets SIGKILL",
+			shards: 4, create: func(s *scene) {
+				a := s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(4)
+				b := s.worker("worker-2", "--exec=cat >/dev/null")
+				s.balanced(a, b, 2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				a.kill()
+				s.ready(4)
+			},
+			state: health.OK, cause: health.NoCause, timeless: true, livez: true,
+			logs:    []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-1.*shards=2`, `lease taken.*died=1`},
+			metrics: []string{`weir_leader\{app="APP"\} 1`, `weir_led\{app="APP"\} 1`},
+			pages:   []string{"Workers that died lately", "worker-2 <span class=\"tag\">leads</span>"},
+		},
+		{
+			app: "too-few-workers", name: "too few workers", made: "one of two workers gets SIGKILL, and `--max-leases` of the other worker allows no more shards",
+			shards: 4, create: func(s *scene) {
+				a := s.worker("worker-1", "--exec=cat >/dev/null", "--max-leases=2")
+				b := s.worker("worker-2", "--exec=cat >/dev/null", "--max-leases=2")
+				s.balanced(a, b, 2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				b.kill()
+			},
+			state: health.Unread, cause: health.CauseNoRoom,
+			steps:   []string{"Start more workers", "Or raise Options.MaxLeases"},
+			to:      3 * time.Second,
+			alerts:  []string{"WeirLagGrowing", "WeirLagHigh", "WeirUnread"},
+			logs:    []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-2`},
+			metrics: []string{`weir_leases_unheld\{app="APP",stream="APP"\} 2`},
+			pages:   []string{"Workers that died lately"},
+		},
+		{
+			app: "wrong-streams", name: "wrong streams", made: "the worker is replaced by one that reads another stream",
+			shards: 2, create: func(s *scene) {
+				p := s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.stream(s.app+"-2", 1)
+				s.wait(10 * time.Second)
+				s.happens()
+				p.stop()
+				s.worker("worker-2", "--stream="+s.app+"-2", "--exec=cat >/dev/null")
+			},
+			state: health.Unread, cause: health.CauseNoReader,
+			steps:   []string{"Add the stream to Options.Streams of the workers (weir consume --stream=wrong-streams)", "See which streams the workers read: weir group describe"},
+			to:      3 * time.Second,
+			alerts:  []string{"WeirLagGrowing", "WeirLagHigh", "WeirUnread"},
+			logs:    []string{`no live worker reads a stream although the application has leases for it`},
+			metrics: []string{`weir_leases_unheld\{app="APP",stream="APP"\} 2`},
+		},
+		{
+			app: "hot-shard", name: "hot shard", made: "one of four shards gets 20 times as many records as the others, which is more than its handler can handle",
+			shards: 4, create: func(s *scene) {
+				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep .3")
+				s.ready(4)
+				s.happens()
+				s.produce(time.Second/10, bytes.Repeat(kib, 10), 0)
+				s.produce(2*time.Second, bytes.Repeat(kib, 10), 1, 2, 3)
+			},
+			state: health.FallingBehind, cause: health.CauseHotShard,
+			steps: []string{"Handle its partition keys in parallel", "Spread the load over more partition keys, or split the shard"},
+			from:  10 * time.Second, to: 25 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
+			logs:   []string{`records wait for a long time.*state="?falling behind`},
+		},
+		{
+			app: "dead-letters-fail", name: "dead letters cannot be stored", made: "the handler rejects a record, and the file of dead letters is in a folder that does not exist",
+			shards: 2, create: func(s *scene) {
+				dir := s.t.TempDir() + "/gone"
+				s.dead = "file:" + dir + "/dead.ndjson"
+				s.mkdir(dir)
+				s.worker("worker-1", "--max-attempts=1", "--outage-grace=0s", "--dead="+s.dead, "--exec=! grep -q poison")
+				s.ready(2)
+				s.remove(dir)
+				s.happens()
+				s.put(0, []byte("poison"))
+				s.produce(time.Second, kib, s.all()...)
+			},
+			state: health.Stalled, cause: health.CauseDeadLetters,
+			steps: []string{"Repair the destination of dead letters (Options.OnFailure.Destination), and test it: weir dead list"},
+			to:    3 * time.Second, livez: true,
+			alerts: []string{"WeirDeadLetters", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			logs:   []string{`dead letters could not be stored; weir retries`},
+		},
+		{
+			app: "store-down", name: "store down", made: "the Redis server of the store gets SIGSTOP",
+			shards: 2, own: true, server: true, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(20 * time.Second)
+				s.happens()
+				s.server.Suspend()
+			},
+			state: health.NotKnown, cause: health.CauseStoreSilent, unlooked: true, refused: `did not answer|no answer|not answer`,
+			steps:   []string{"Check the store and the network; this command shows the error: weir group list"},
+			to:      3 * time.Second,
+			alerts:  []string{"WeirNoLeader", "WeirStoreDown"},
+			logs:    []string{`the store does not answer; reading continues while the leases are valid`},
+			metrics: []string{`weir_up\{app="APP"\} 0`},
+			pages:   []string{"has not answered since"},
+		},
+		{
+			app: "kinesis-down", name: "Kinesis down", made: "all connections to Kinesis are closed, those of the worker and those of the tools",
+			shards: 2, own: true, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(20 * time.Second)
+				s.happens()
+				s.calls.cut()
+				s.observers.cut()
+			},
+			state: health.Stalled, cause: health.CauseCutOff,
+			steps:  []string{"Check the network between the workers and Kinesis", "See whether Kinesis answers this machine: weir doctor"},
+			to:     5 * time.Second,
+			alerts: []string{"WeirShardStalled"},
+			logs:   []string{`this worker cannot read from any stream`, `reading a shard fails repeatedly`},
+			pages:  []string{"Kinesis"},
+		},
+	}
+}
