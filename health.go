@@ -121,7 +121,7 @@ func (c *Consumer) HealthHandler() http.Handler {
 			return
 		}
 		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.runs.Loops())}
-		answer.Verdict = c.verdict()
+		answer.Verdict = c.verdict(true)
 		status := http.StatusOK
 		if err := check(); err != nil {
 			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
@@ -151,11 +151,15 @@ type healthAnswer struct {
 // after the same time.
 const longTrouble = 10 * time.Second
 
-// verdict returns the verdict on the shards of this consumer. It contains no texts of errors,
-// because they come from the user's code.
-func (c *Consumer) verdict() health.Verdict {
+// Verdict returns the verdict on all shards that this consumer holds: the state, since when, the
+// cause and the next steps. It contains texts of errors, which can come from the handler. Like
+// [Consumer.Health], each call is one observation. It may be called concurrently.
+func (c *Consumer) Verdict() health.Verdict { return c.verdict(false) }
+
+// verdict returns the verdict on the shards of this consumer.
+func (c *Consumer) verdict(hideErrors bool) health.Verdict {
 	now, shards := time.Now(), c.Shards()
-	f := health.Facts{App: c.opts.App, Now: now, HideErrors: true}
+	f := health.Facts{App: c.opts.App, Now: now, HideErrors: hideErrors}
 	if last := c.StoreAnswered(); !last.IsZero() && now.Sub(last) >= c.opts.times().Failover {
 		f.StoreSilent = last
 	}

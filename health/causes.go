@@ -201,6 +201,9 @@ var causeRows = [...]causeRow{
 		"records_fail", "records fail",
 		"the owner reports failures of the handler, or the handler failed in half of the samples",
 		func(_ *conclusion, s *ShardFacts) bool {
+			if doing(s, DeadLettersFailed, StoringDeadLetters) {
+				return false // the records have failed, and only their dead letters hold the shard
+			}
 			return doing(s, HandlerFailed, NoOtherHandled, RateLimited) ||
 				s.Doing != NoReason && s.Attempts > 0 && !s.Doing.readsOrRetries() ||
 				s.Recent.often(s.Recent.Failing)

@@ -237,6 +237,12 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 	if heard.IsZero() {
 		heard = o.At
 	}
+	cutOff := time.Duration(-1) // for how long the worker has been able to read no shard
+	for _, t := range w.Troubles {
+		if t.State == lease.CutOff {
+			cutOff = t.For
+		}
+	}
 	for _, t := range w.Troubles {
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
@@ -254,8 +260,13 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			o.Detail = t.State
 		}
 		o.Err, o.Attempts = t.Why, t.Failing.Attempts
-		if t.Key == key {
-			return // a trouble of the shard itself contains more information
+		if t.Key == key { // a trouble of the shard itself contains more information
+			// A worker that is cut off releases its shards and takes them again, so its own trouble
+			// is older.
+			if reads := reason.Activity() == health.Reading || reason == health.ReadFailed; reads && cutOff > t.For {
+				o.Since = heard.Add(-cutOff)
+			}
+			return
 		}
 	}
 }

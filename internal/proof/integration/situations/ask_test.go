@@ -21,6 +21,7 @@ type statement struct {
 	state   string // a label
 	since   time.Time
 	atLeast bool   // since may have been earlier
+	rounded bool   // since is rounded to a later minute
 	cause   string // in words, or ""
 	steps   []string
 }
@@ -38,7 +39,7 @@ func (s statement) String() string {
 
 // stated converts a verdict.
 func stated(v health.Verdict) statement {
-	s := statement{v.State.Label(), v.Since, v.AtLeast, v.Cause.String(), nil}
+	s := statement{state: v.State.Label(), since: v.Since, atLeast: v.AtLeast, cause: v.Cause.String()}
 	for _, step := range v.Steps {
 		s.steps = append(s.steps, plain(step.Do, step.Command))
 	}
@@ -74,7 +75,7 @@ func read(text string, now time.Time) (s statement, err error) {
 	if !found || s.state == "" {
 		return s, fmt.Errorf("no state: %.200q", text)
 	}
-	s.since, s.atLeast = moment(sentence, now)
+	s.since, s.atLeast, s.rounded = moment(sentence, now)
 	for _, c := range health.Causes() {
 		if strings.HasPrefix(cause, c.String()) {
 			s.cause = c.String()
@@ -101,7 +102,7 @@ func read(text string, now time.Time) (s statement, err error) {
 }
 
 // moment returns the time since which a sentence says that a state lasts.
-func moment(sentence string, now time.Time) (at time.Time, least bool) {
+func moment(sentence string, now time.Time) (at time.Time, least, rounded bool) {
 	if m := since.FindStringSubmatch(sentence); m != nil {
 		clock, _ := time.Parse("15:04:05", m[1])
 		y, month, d := now.UTC().Date()
@@ -109,13 +110,13 @@ func moment(sentence string, now time.Time) (at time.Time, least bool) {
 		if at.After(now.Add(time.Minute)) {
 			at = at.AddDate(0, 0, -1)
 		}
-		return at, false
+		return at, false, false
 	}
 	if m := atLeast.FindStringSubmatch(sentence); m != nil {
 		d, _ := time.ParseDuration(m[2] + m[3][:1])
-		return now.Add(-d), true
+		return now.Add(-d), true, m[3] == "min"
 	}
-	return time.Time{}, false
+	return time.Time{}, false, false
 }
 
 // tools returns what each tool says at about the same moment, and what was not understood.
@@ -192,13 +193,11 @@ func (s *scene) textOf(line string) (statement, error) {
 	out, said, code := s.output(line)
 	now := time.Now()
 	for _, state := range health.States() { // the verdict begins a line
-		word := state.String()
-		if state == health.NotKnown {
-			word = "unknown"
-		}
-		if at := strings.Index("\n"+out, "\n"+word+": "); at >= 0 {
-			verdict, _, _ := strings.Cut(out[at:], "\n\n")
-			return read(verdict, now)
+		for _, word := range []string{state.String(), "unknown"} {
+			if at := strings.Index("\n"+out, "\n"+word+": "); at >= 0 {
+				verdict, _, _ := strings.Cut(out[at:], "\n\n")
+				return read(verdict, now)
+			}
 		}
 	}
 	return statement{}, fmt.Errorf("exit code %d, no verdict: %.500s %.300s", code, out, said)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
@@ -245,3 +246,26 @@ func (s *scene) all() (all []int) {
 
 // happens sets the time at which the fault begins.
 func (s *scene) happens() { s.began = time.Now() }
+
+// older returns the number of a record that came a day before the first record of the first shard,
+// and has left the stream. A sequence number has the time of arrival in seconds at bit 36, and the
+// number of the record in the shard at bit 80.
+func (s *scene) older() string {
+	s.t.Helper()
+	it, err := s.client.GetShardIterator(s.t.Context(), &kinesis.GetShardIteratorInput{
+		StreamName: &s.app, ShardId: aws.String("shardId-000000000000"), ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	page, err := s.client.GetRecords(s.t.Context(), &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator})
+	if err != nil || len(page.Records) == 0 {
+		s.t.Fatal(page, err)
+	}
+	n, ok := new(big.Int).SetString(aws.ToString(page.Records[0].SequenceNumber), 10)
+	if !ok {
+		s.t.Fatal(aws.ToString(page.Records[0].SequenceNumber))
+	}
+	n.Sub(n, new(big.Int).Lsh(big.NewInt(1), 80))
+	return n.Sub(n, new(big.Int).Lsh(big.NewInt(25*60*60), 36)).String()
+}

@@ -23,7 +23,7 @@ func situations() []situation {
 			steps: []string{"Handle the partition keys of each shard in parallel", "Start more workers: N worker is alive, for N shards", "Make the handler faster"},
 			from:  10 * time.Second, to: 25 * time.Second, livez: true,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
-			logs:   []string{`records wait for a long time.*state="?falling behind`},
+			logs:   []string{`records wait for a long time.*cause="the handler is busy.*step="Handle the partition keys`},
 		},
 		{
 			app: "poison-record", name: "poison record", made: "the handler fails at one record, and nothing limits its attempts",
@@ -38,7 +38,7 @@ func situations() []situation {
 			steps: []string{"See the failing record and its error: weir doctor", "Fix the handler, or dead-letter such records with Options.OnFailure.MaxAttempts", "Look at the dead letters"},
 			to:    2 * time.Second, livez: true,
 			alerts:  []string{"WeirHandlerFailing", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
-			logs:    []string{`the handler failed; its unfinished records will be handled again`, `records wait for a long time.*state="?stalled`},
+			logs:    []string{`the handler failed; its unfinished records will be handled again`, `records wait for a long time.*state=stalled.*cause="records fail.*step="See the failing record and its error: weir doctor`},
 			metrics: []string{`weir_handler_failures_total\{app="APP".* [1-9]`},
 		},
 		{
@@ -87,7 +87,7 @@ func situations() []situation {
 			steps: []string{"Find out what the handler waits for, such as a database", "Limit its calls with Options.Timing.HandlerTimeout"},
 			to:    2 * time.Second, livez: true,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
-			logs:   []string{`records wait for a long time.*state="?stalled`},
+			logs:   []string{`records wait for a long time.*state=stalled.*cause="the handler does not return.*step="Find out what the handler waits for`},
 		},
 		{
 			app: "dead-worker", name: "dead worker", made: "one of two workers gets SIGKILL, and the other worker has room for its shards",
@@ -175,7 +175,7 @@ func situations() []situation {
 			steps: []string{"Handle its partition keys in parallel", "Spread the load over more partition keys, or split the shard"},
 			from:  10 * time.Second, to: 25 * time.Second,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
-			logs:   []string{`records wait for a long time.*state="?falling behind`},
+			logs:   []string{`records wait for a long time.*cause="one shard is hot.*step="Handle its partition keys`},
 		},
 		{
 			app: "dead-letters-fail", name: "dead letters cannot be stored", made: "the handler rejects a record, and the file of dead letters is in a folder that does not exist",
@@ -231,6 +231,97 @@ func situations() []situation {
 			alerts: []string{"WeirShardStalled"},
 			logs:   []string{`this worker cannot read from any stream`, `reading a shard fails repeatedly`},
 			pages:  []string{"Kinesis"},
+		},
+		{
+			app: "throttled", name: "throttled", made: "Kinesis answers each read with ProvisionedThroughputExceededException",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				s.calls.fail(func(action string) fault {
+					if action != "GetRecords" {
+						return fault{}
+					}
+					return fault{code: "ProvisionedThroughputExceededException", text: "Rate exceeded for shard shardId-000000000000 in stream throttled under account 000000000000."}
+				})
+			},
+			state: health.Stalled, cause: health.CauseThrottled,
+			steps:  []string{"Read by enhanced fan-out with Options.FanOut", "Or find the other readers of the stream"},
+			to:     5 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled", "WeirThrottled"},
+		},
+		{
+			app: "no-memory", name: "waiting for memory", made: "two of four shards have large records, the handler takes 30 s for each, and `--max-memory` has no room for the other shards",
+			shards: 4, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null; sleep 30", "--batch=1", "--max-memory=16MiB")
+				s.ready(4)
+				s.happens()
+				for range 20 {
+					s.put(0, bytes.Repeat(kib, 1000))
+					s.put(1, bytes.Repeat(kib, 1000))
+				}
+				s.wait(5 * time.Second)
+				s.produce(time.Second, kib, 2, 3)
+			},
+			state: health.Stalled, cause: health.CauseMemory,
+			steps:  []string{"Raise Options.MaxMemory (weir consume --max-memory=NGiB)", "Or start more workers"},
+			to:     15 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			logs:   []string{`a shard waits for memory`},
+		},
+		{
+			app: "expired", name: "records expired", made: "the checkpoint of a shard is moved to a record that left the stream a day ago",
+			shards: 2, create: func(s *scene) {
+				p := s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(5 * time.Second)
+				p.stop()
+				s.run("weir group reset --app " + s.app + " --stream " + s.app + " --shard shardId-000000000000 --to " + s.older() + " --yes")
+				s.happens()
+				s.worker("worker-2", "--exec=cat >/dev/null")
+			},
+			state: health.RetentionNear, cause: health.CauseExpired, timeless: true,
+			steps:  []string{"Lengthen the retention of the stream at once", "If the shard is stuck, continue at its oldest record: weir group reset"},
+			alerts: []string{"WeirPositionExpired", "WeirRetentionNear"},
+			logs:   []string{`records have expired, or may have expired, before they were handled`},
+		},
+		{
+			app: "retention-near", name: "near the end of retention", made: "the handler is slow, and Kinesis says that the records are 13 h old, of 24 h that the stream keeps them",
+			shards: 1, own: true, create: func(s *scene) {
+				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep 1")
+				s.ready(1)
+				s.produce(time.Second/3, kib, 0)
+				s.happens()
+				old := func(string) fault { return fault{age: 13 * time.Hour} }
+				s.calls.fail(old)
+				s.observers.fail(old)
+			},
+			state: health.RetentionNear, cause: health.CauseHandlerBusy, timeless: true,
+			steps:  []string{"Lengthen the retention of the stream at once: aws kinesis increase-stream-retention-period --stream-name retention-near", "Handle the partition keys of each shard in parallel", "Make the handler faster"},
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
+		},
+		{
+			app: "access-denied", name: "access denied", made: "Kinesis answers each read of the worker with AccessDeniedException",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				s.calls.fail(func(action string) fault {
+					if action != "GetRecords" && action != "GetShardIterator" {
+						return fault{}
+					}
+					return fault{code: "AccessDeniedException", text: "User: arn:aws:sts::000000000000:assumed-role/workers/i-1 is not authorized to perform: kinesis:" + action + " on resource: arn:aws:kinesis:eu-central-1:000000000000:stream/access-denied because no identity-based policy allows the kinesis:" + action + " action"}
+				})
+			},
+			state: health.Stalled, cause: health.CauseDenied,
+			steps:  []string{"Allow"},
+			to:     5 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
 		},
 	}
 }
