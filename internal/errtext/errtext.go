@@ -51,8 +51,8 @@ func Denied(text string) (action, resource string) {
 
 var denied = regexp.MustCompile(`not authorized to perform:? ([a-z0-9-]+:\w+)(?: on (arn:\S+))?`)
 
-// Unknown reports whether Kinesis does not know the stream or the shard, according to the text of an
-// error.
+// Unknown reports whether Kinesis does not know the stream or the shard, according to the text of
+// an error.
 func Unknown(text string) bool {
 	return strings.Contains(text, "ResourceNotFoundException") ||
 		strings.Contains(text, "the stream does not exist")
