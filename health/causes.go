@@ -131,20 +131,10 @@ var causeRows = [...]causeRow{
 			}
 		},
 	},
-	CauseDenied: {
-		"denied", "a permission is missing",
-		"the owner reports that AWS refused a call for lack of a permission",
-		func(_ *conclusion, s *ShardFacts) bool { return s.Doing.readsOrRetries() && s.denied },
-		func(c *conclusion, all []*ShardFacts) string {
-			return "AWS refuses calls of the owner of " + all[0].Name + c.lastError(all[0])
-		},
-		func(c *conclusion, _ []*ShardFacts) []Step {
-			return []Step{
-				{"Allow the refused call in the IAM policy of the workers", ""},
-				{"List the permissions that are missing", c.weir("doctor")},
-			}
-		},
-	},
+	CauseDenied:      deniedRow,
+	CauseCredentials: credentialsRow,
+	CauseStreamGone:  streamGoneRow,
+	CausePosition:    positionRow,
 	CauseCutOff: {
 		"cut_off", "a worker is cut off",
 		"the owner reports that it can read none of its shards",
@@ -162,10 +152,11 @@ var causeRows = [...]causeRow{
 	},
 	CauseReadFails: {
 		"read_fails", "reading fails",
-		"the owner reports that reading fails, or reading failed in half of the samples",
+		"the owner reports that reading fails, or reading failed in half of the samples, for none of " +
+			"the reasons above",
 		func(c *conclusion, s *ShardFacts) bool {
-			return s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
-				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread)
+			return s.fault == noFault && (s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
+				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread))
 		},
 		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
@@ -177,7 +168,7 @@ var causeRows = [...]causeRow{
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
-				{"Check the network, the credentials and the permissions of the worker", ""},
+				{"Check the network between the worker and Kinesis", ""},
 				{"See whether Kinesis answers this machine", c.weir("doctor")},
 			}
 		},

@@ -47,7 +47,8 @@ type ShardFacts struct {
 	// Recent is the history of the last [RecentMinutes].
 	Recent Recent
 
-	denied bool // Err says that AWS refused a call
+	fault   fault   // what Err says
+	refused refusal // the call that AWS refused, if fault is faultDenied
 }
 
 // RecentMinutes is the time that a [Recent] covers, in minutes. It is long enough to contain a few

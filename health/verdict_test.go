@@ -71,6 +71,11 @@ func finished(name string) health.ShardFacts {
 	return well(name, func(s *health.ShardFacts) { s.Finished = true })
 }
 
+// refusedCall is the answer of AWS to a call without permission, as the SDK words it.
+const refusedCall = "operation error Kinesis: GetRecords, https response error StatusCode: 400, RequestID: 95-28, " +
+	"AccessDeniedException: User: arn:aws:iam::1:user/billing is not authorized to perform: kinesis:GetRecords " +
+	"on resource: arn:aws:kinesis:eu-west-1:1:stream/orders because no identity-based policy allows the action"
+
 type verdictCase struct {
 	facts    health.Facts
 	cause    health.Cause
@@ -130,27 +135,35 @@ func verdictCases() map[string]verdictCase {
 		"cut off":               {of(sick("a", health.Stalled, health.CutOff, reports(health.CutOff, 3, "no route"))), health.CauseCutOff, "1 of 1", nil, []string{"last error: no route"}},
 		"cut off, with a shard": {of(sick("a", health.NotKnown, health.LagUnknown, reports(health.ReadFailed, 3, "EOF"), func(s *health.ShardFacts) { s.CutOff = true })), health.CauseCutOff, "1 of 1", []health.Cause{health.CauseReadFails, health.CauseLagUnknown}, nil},
 		"denied":                {of(sick("a", health.Stalled, health.CutOff, reports(health.CutOff, 3, "AccessDeniedException: kinesis:GetRecords"))), health.CauseDenied, "1 of 1", []health.Cause{health.CauseCutOff}, nil},
-		"reading fails":         {of(sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, "EOF"))), health.CauseReadFails, "1 of 1", nil, nil},
-		"it kills":              {of(sick("a", health.Stalled, health.Suspected, reports(health.Suspected, 0, ""))), health.CauseSuspected, "1 of 1", nil, nil},
-		"no worker":             {with(of(unread(health.NoWorker)), func(f *health.Facts) { f.Workers = 0 }), health.CauseNoWorker, "1 of 1", nil, []string{"No worker sends heartbeats", "weir doctor --app billing"}},
-		"silent owner":          {of(unread(health.OwnerSilent)), health.CauseWorkerSilent, "1 of 1", nil, []string{"2 other workers are alive", "weir group plan --app billing"}},
-		"no reader":             {of(unread(health.NoReader)), health.CauseNoReader, "1 of 1", nil, []string{"weir consume --stream=orders"}},
-		"no room":               {with(of(unread(health.NoRoom)), func(f *health.Facts) { f.Leases, f.MaxLeases = 4, 4 }), health.CauseNoRoom, "1 of 1", nil, []string{"Cause: too few workers. 2 workers hold 4 shards, and Options.MaxLeases allows 4."}},
-		"not assigned":          {with(of(unread(health.Unassigned)), func(f *health.Facts) { f.Led = false }), health.CauseUnassigned, "1 of 1", nil, []string{"none of them leads"}},
-		"paused":                {with(of(sick("a", health.Idle, health.Paused), sick("b", health.Idle, health.Paused)), func(f *health.Facts) { f.PausedApp = true }), health.CausePaused, "2 of 2", nil, []string{"weir group resume --app billing\n"}},
-		"a stream is paused":    {of(well("b"), sick("a", health.Idle, health.Paused)), health.CausePaused, "1 of 1", nil, []string{"weir group resume --app billing --stream orders\n"}},
-		"parents":               {of(well("b"), sick("a", health.Idle, health.WaitsForParents)), health.CauseParents, "1 of 1", nil, nil},
-		"catching up":           {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), sick("b", health.CatchingUp, health.LagFalls, caught(5*time.Minute))), health.NoCause, "0 of 0", nil, []string{"All records are handled in about 12 min at this rate.", "weir group lag --app billing"}},
-		"one does not":          {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), growing("b", left(time.Hour))), health.NoCause, "0 of 0", nil, []string{"Unhandled records leave the stream in about 2 h 0 min."}},
-		"they expire":           {of(sick("a", health.RetentionNear, health.RecordsExpire, left(time.Hour), history(95, 0))), health.CauseHandlerBusy, "1 of 1", nil, []string{"1. Lengthen the retention of the stream at once", "--stream-name orders --retention-period-hours 168", "leave the stream in about 1 h 0 min"}},
-		"they expired":          {of(sick("a", health.RetentionNear, health.RecordsExpired, left(0))), health.CauseExpired, "1 of 1", nil, []string{"have left the stream", "weir group reset --app billing --stream orders --shard a --to oldest"}},
-		"reset":                 {of(sick("a", health.GoingBack, health.SetBack, history(95, 0))), health.CauseReset, "1 of 1", []health.Cause{health.CauseHandlerBusy}, nil},
-		"lag unknown":           {with(of(sick("a", health.NotKnown, health.LagUnknown)), func(f *health.Facts) { f.NoLag = "no route" }), health.CauseLagUnknown, "1 of 1", nil, []string{"Kinesis: no route"}},
-		"behind for a moment":   {of(sick("a", health.Behind, health.BehindBriefly)), health.NoCause, "0 of 0", nil, nil},
-		"store down":            {with(of(growing("a", history(95, 0))), func(f *health.Facts) { f.StoreSilent = verdictNow.Add(-time.Minute) }), health.CauseStoreSilent, "1 of 1", []health.Cause{health.CauseHandlerBusy}, []string{"unknown: the store has not answered since 11:59:00 UTC; before"}},
-		"store never up":        {with(of(), func(f *health.Facts) { f.StoreSilent = verdictNow }), health.CauseStoreSilent, "0 of 0", nil, []string{"weir group list"}},
-		"the worst wins":        {of(growing("a", reports(health.AwaitingMemory, 0, "")), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(95, 0))), health.CauseHandlerBusy, "1 of 2", []health.Cause{health.CauseMemory}, []string{"(1 of 2 affected shards)"}},
-		"the worst has none":    {of(growing("a", history(95, 0)), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(10, 0))), health.CauseHandlerBusy, "1 of 2", nil, nil},
+		"denied, in words": {of(sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, refusedCall))), health.CauseDenied, "1 of 1", nil, []string{
+			"kinesis:GetRecords on arn:aws:kinesis:eu-west-1:1:stream/orders to the owner of a", "1. Allow the action kinesis:GetRecords on arn:aws:kinesis:eu-west-1:1:stream/orders in the IAM"}},
+		"denied, errors hidden": {with(of(sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, refusedCall))), func(f *health.Facts) { f.HideErrors = true }), health.CauseDenied, "1 of 1", nil, []string{
+			"AWS refuses kinesis:GetRecords to the owner of a since", "Allow the action kinesis:GetRecords on the stream orders"}},
+		"credentials":                     {of(sick("a", health.Stalled, health.CutOff, reports(health.CutOff, 3, "Kinesis GetRecords: ExpiredTokenException: The security token included in the request is expired"))), health.CauseCredentials, "1 of 1", []health.Cause{health.CauseCutOff}, []string{"Renew the credentials of the workers"}},
+		"a deleted stream":                {of(sick("a", health.NotKnown, health.LagUnknown, reports(health.ReadFailed, 3, "operation error Kinesis: GetRecords, https response error StatusCode: 400, RequestID: 95-28, ResourceNotFoundException: Stream orders not found"))), health.CauseStreamGone, "1 of 1", []health.Cause{health.CauseLagUnknown}, []string{"Cause: the stream does not exist. Kinesis does not know the stream orders since 11:57:00 UTC. If it is created again", "last error: Kinesis GetRecords: ResourceNotFoundException: Stream orders not found", "weir stream create --stream orders\n", "weir group delete --app billing\n"}},
+		"a recreated stream":              {of(sick("a", health.NotKnown, health.LagUnknown, reports(health.ReadFailed, 3, "Kinesis GetShardIterator: InvalidArgumentException: StartingSequenceNumber 49 used in GetShardIterator"))), health.CausePosition, "1 of 1", []health.Cause{health.CauseLagUnknown}, []string{"the stream was deleted and created again, or the records", "wait a few seconds", "--to oldest\n"}},
+		"the handler names such an error": {of(sick("a", health.Stalled, health.HandlerFailed, reports(health.HandlerFailed, 3, "ResourceNotFoundException: table"))), health.CauseRecordsFail, "1 of 1", nil, nil},
+		"reading fails":                   {of(sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, "EOF"))), health.CauseReadFails, "1 of 1", nil, nil},
+		"it kills":                        {of(sick("a", health.Stalled, health.Suspected, reports(health.Suspected, 0, ""))), health.CauseSuspected, "1 of 1", nil, nil},
+		"no worker":                       {with(of(unread(health.NoWorker)), func(f *health.Facts) { f.Workers = 0 }), health.CauseNoWorker, "1 of 1", nil, []string{"No worker sends heartbeats", "weir doctor --app billing"}},
+		"silent owner":                    {of(unread(health.OwnerSilent)), health.CauseWorkerSilent, "1 of 1", nil, []string{"2 other workers are alive", "weir group plan --app billing"}},
+		"no reader":                       {of(unread(health.NoReader)), health.CauseNoReader, "1 of 1", nil, []string{"weir consume --stream=orders"}},
+		"no room":                         {with(of(unread(health.NoRoom)), func(f *health.Facts) { f.Leases, f.MaxLeases = 4, 4 }), health.CauseNoRoom, "1 of 1", nil, []string{"Cause: too few workers. 2 workers hold 4 shards, and Options.MaxLeases allows 4."}},
+		"not assigned":                    {with(of(unread(health.Unassigned)), func(f *health.Facts) { f.Led = false }), health.CauseUnassigned, "1 of 1", nil, []string{"none of them leads"}},
+		"paused":                          {with(of(sick("a", health.Idle, health.Paused), sick("b", health.Idle, health.Paused)), func(f *health.Facts) { f.PausedApp = true }), health.CausePaused, "2 of 2", nil, []string{"weir group resume --app billing\n"}},
+		"a stream is paused":              {of(well("b"), sick("a", health.Idle, health.Paused)), health.CausePaused, "1 of 1", nil, []string{"weir group resume --app billing --stream orders\n"}},
+		"parents":                         {of(well("b"), sick("a", health.Idle, health.WaitsForParents)), health.CauseParents, "1 of 1", nil, nil},
+		"catching up":                     {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), sick("b", health.CatchingUp, health.LagFalls, caught(5*time.Minute))), health.NoCause, "0 of 0", nil, []string{"All records are handled in about 12 min at this rate.", "weir group lag --app billing"}},
+		"one does not":                    {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), growing("b", left(time.Hour))), health.NoCause, "0 of 0", nil, []string{"Unhandled records leave the stream in about 2 h 0 min."}},
+		"they expire":                     {of(sick("a", health.RetentionNear, health.RecordsExpire, left(time.Hour), history(95, 0))), health.CauseHandlerBusy, "1 of 1", nil, []string{"1. Lengthen the retention of the stream at once", "--stream-name orders --retention-period-hours 168", "leave the stream in about 1 h 0 min"}},
+		"they expired":                    {of(sick("a", health.RetentionNear, health.RecordsExpired, left(0))), health.CauseExpired, "1 of 1", nil, []string{"have left the stream", "weir group reset --app billing --stream orders --shard a --to oldest"}},
+		"reset":                           {of(sick("a", health.GoingBack, health.SetBack, history(95, 0))), health.CauseReset, "1 of 1", []health.Cause{health.CauseHandlerBusy}, nil},
+		"lag unknown":                     {with(of(sick("a", health.NotKnown, health.LagUnknown)), func(f *health.Facts) { f.NoLag = "no route" }), health.CauseLagUnknown, "1 of 1", nil, []string{"Kinesis: no route"}},
+		"behind for a moment":             {of(sick("a", health.Behind, health.BehindBriefly)), health.NoCause, "0 of 0", nil, nil},
+		"store down":                      {with(of(growing("a", history(95, 0))), func(f *health.Facts) { f.StoreSilent = verdictNow.Add(-time.Minute) }), health.CauseStoreSilent, "1 of 1", []health.Cause{health.CauseHandlerBusy}, []string{"unknown: the store has not answered since 11:59:00 UTC; before"}},
+		"store never up":                  {with(of(), func(f *health.Facts) { f.StoreSilent = verdictNow }), health.CauseStoreSilent, "0 of 0", nil, []string{"weir group list"}},
+		"the worst wins":                  {of(growing("a", reports(health.AwaitingMemory, 0, "")), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(95, 0))), health.CauseHandlerBusy, "1 of 2", []health.Cause{health.CauseMemory}, []string{"(1 of 2 affected shards)"}},
+		"the worst has none":              {of(growing("a", history(95, 0)), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(10, 0))), health.CauseHandlerBusy, "1 of 2", nil, nil},
 		"odd names": {with(of(sick("a", health.Idle, health.Paused)), func(f *health.Facts) {
 			f.App, f.PausedApp = "it's mine", true
 		}), health.CausePaused, "1 of 1", nil, []string{`weir group resume --app 'it'\''s mine'`}},

@@ -90,5 +90,5 @@ func (s *Isolation) Trouble(now time.Time) (t lease.Trouble, some bool) {
 	if s.since.IsZero() || s.Why == nil {
 		return t, false
 	}
-	return lease.Trouble{State: lease.CutOff, For: now.Sub(s.since).Truncate(time.Second), Why: s.Why.Error()}, true
+	return lease.Trouble{State: lease.CutOff, For: now.Sub(s.since).Truncate(time.Second), Why: whyOf(s.Why)}, true
 }
