@@ -109,12 +109,13 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	if o.names != nil && time.Since(o.listed) < listEvery {
 		return o.names, nil
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
 	names, err := admin.Apps(ctx)
 	if err != nil {
 		if o.failed.IsZero() {
-			o.failed = time.Now()
+			o.failed = began
 		}
 		return o.names, err
 	}

@@ -152,8 +152,8 @@ var causeRows = [...]causeRow{
 	},
 	CauseReadFails: {
 		"read_fails", "reading fails",
-		"the owner reports that reading fails, or reading failed in half of the samples, for none of " +
-			"the reasons above",
+		"the owner reports that reading fails, or reading failed in half of the samples and in two or " +
+			"more, for none of the reasons above",
 		func(c *conclusion, s *ShardFacts) bool {
 			return s.fault == noFault && (s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
 				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread))
@@ -190,7 +190,8 @@ var causeRows = [...]causeRow{
 	},
 	CauseRecordsFail: {
 		"records_fail", "records fail",
-		"the owner reports failures of the handler, or the handler failed in half of the samples",
+		"the owner reports failures of the handler, or the handler failed in half of the samples and " +
+			"in two or more",
 		func(_ *conclusion, s *ShardFacts) bool {
 			if doing(s, DeadLettersFailed, StoringDeadLetters) {
 				return false // the records have failed, and only their dead letters hold the shard
@@ -251,10 +252,11 @@ var causeRows = [...]causeRow{
 	},
 	CauseHandlerHangs: {
 		"handler_hangs", "the handler does not return",
-		"the shard has stalled, and its owner reports that a call of the handler lasts",
+		"the shard has stalled, and its owner reports that a call of the handler lasts, or only that " +
+			"the handler is busy",
 		func(_ *conclusion, s *ShardFacts) bool {
 			return s.State >= Stalled && doing(s, InHandler, OpeningHandler, ClosingHandler,
-				Abandoned)
+				Abandoned) || s.hangs()
 		},
 		func(_ *conclusion, all []*ShardFacts) string {
 			return "A call of the handler of " + all[0].Name + " has not returned" +
@@ -282,12 +284,17 @@ var causeRows = [...]causeRow{
 	},
 	CauseThrottled: {
 		"throttled", "Kinesis throttles the reads",
-		fmt.Sprintf("reading waited for throttling at least %d %% of the last %d min",
-			throttledLeast, RecentMinutes),
+		fmt.Sprintf("reading waited for throttling at least %d %% of the last %d min, or the owner "+
+			"reports that each read is throttled", throttledLeast, RecentMinutes),
 		func(_ *conclusion, s *ShardFacts) bool {
-			return s.Recent.Minutes > 0 && s.Recent.Throttled >= throttledLeast
+			return s.Recent.Minutes > 0 && s.Recent.Throttled >= throttledLeast ||
+				s.Doing.readsOrRetries() && s.fault == faultThrottled
 		},
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
+			if all[0].Recent.Throttled < throttledLeast {
+				return "Kinesis throttles each read of the owner of " + all[0].Name +
+					sinceText(all[0]) + c.lastError(all[0])
+			}
 			return fmt.Sprintf("Reading waited because of throttling for %s of the last %d min",
 				percents(all, func(r Recent) int { return r.Throttled }), RecentMinutes)
 		},
@@ -329,7 +336,7 @@ var causeRows = [...]causeRow{
 		fmt.Sprintf("the handler was busy at least %d %% of the last %d min", busyLeast,
 			RecentMinutes),
 		func(_ *conclusion, s *ShardFacts) bool {
-			return s.Recent.Minutes > 0 && s.Recent.Busy >= busyLeast
+			return s.Recent.Minutes > 0 && s.Recent.Busy >= busyLeast && !s.hangs()
 		},
 		func(_ *conclusion, all []*ShardFacts) string {
 			return fmt.Sprintf("The handler was busy %s of the last %d min", percents(all,

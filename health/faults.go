@@ -16,6 +16,7 @@ const (
 	faultCredentials       // AWS does not accept the credentials
 	faultGone              // the stream does not exist
 	faultPosition          // Kinesis refuses the position
+	faultThrottled         // Kinesis throttles the reads
 )
 
 var (
@@ -23,7 +24,9 @@ var (
 		`InvalidAccessKeyId|InvalidSignature|SignatureDoesNotMatch|RequestExpired|` +
 		`RequestTimeTooSkewed|MissingAuthenticationToken|IncompleteSignature|get credentials:|` +
 		`failed to refresh cached credentials`)
-	denied = regexp.MustCompile(`AccessDenied|[Nn]ot authorized`)
+	denied    = regexp.MustCompile(`AccessDenied|[Nn]ot authorized`)
+	throttled = regexp.MustCompile(`ProvisionedThroughputExceeded|LimitExceededException|` +
+		`Throttling|TooManyRequests|Rate exceeded`)
 )
 
 // faultOf returns what the text of an error says.
@@ -37,6 +40,8 @@ func faultOf(err string) fault {
 		return faultPosition
 	case errtext.Unknown(err):
 		return faultGone
+	case throttled.MatchString(err):
+		return faultThrottled
 	}
 	return noFault
 }

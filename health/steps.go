@@ -99,7 +99,7 @@ func hotShards(open []*ShardFacts) map[*ShardFacts]float64 {
 	slices.SortFunc(loads, cmp.Compare[float64])
 	hot := map[*ShardFacts]float64{}
 	for _, s := range open {
-		if s.State < Behind {
+		if s.State < Behind || s.State == Stalled { // a hot shard handles records
 			continue
 		}
 		median := medianOfOthers(loads, s.Load)

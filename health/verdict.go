@@ -242,7 +242,11 @@ func (c *conclusion) unknown() (evidence string, steps []Step) {
 			"was throttled %d %% of the time. The log of the worker may show the cause",
 			RecentMinutes, c.worst.Name, r.Busy, r.Throttled)
 	}
-	if remedy := c.worst.Reason.Remedy(); remedy != "" && !strings.Contains(remedy, "weir ") {
+	remedy := c.worst.Reason.Remedy()
+	if c.worst.State == RetentionNear {
+		remedy = "" // Conclude adds a step with the command for it
+	}
+	if remedy != "" && !strings.Contains(remedy, "weir ") {
 		steps = append(steps, Step{strings.ToUpper(remedy[:1]) + remedy[1:], ""})
 	}
 	return evidence, append(steps, Step{"Look for problems of workers and streams",

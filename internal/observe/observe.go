@@ -163,8 +163,11 @@ func Shards(l Look) map[lease.Key]health.Observation {
 			o.SavedLag, o.Expired = lag.Behind, lag.Expired
 		}
 		o.Reason = unownedReason(of, l, workers[of.Owner], finished, living, room)
-		if slices.Contains(unread, of.Stream) && (o.Reason == health.NoRoom || o.Reason == health.Unassigned) {
-			o.Reason = health.NoReader
+		switch o.Reason {
+		case health.NoRoom, health.Unassigned, health.OwnerSilent:
+			if slices.Contains(unread, of.Stream) {
+				o.Reason = health.NoReader
+			}
 		}
 		if o.Reason == health.NoReason {
 			w := workers[of.Owner]
@@ -194,10 +197,10 @@ func unownedReason(
 		return health.WaitsForParents
 	case living == 0:
 		return health.NoWorker
+	case !room: // then the leader does not take the shard of a dead worker, either
+		return health.NoRoom
 	case of.Owner != "":
 		return health.OwnerSilent
-	case !room:
-		return health.NoRoom
 	}
 	return health.Unassigned
 }

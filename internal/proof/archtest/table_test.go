@@ -222,7 +222,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "health", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

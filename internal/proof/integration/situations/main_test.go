@@ -10,6 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
+// full runs the test, which takes some minutes.
+var full = flag.Bool("full", false, "create the situations and compare what the tools say")
+
 // update makes the test write the page about situations and its pictures.
 var update = flag.Bool("update", false, "write docs/guide/situations.md and its pictures")
 

@@ -247,6 +247,33 @@ func (s *scene) all() (all []int) {
 // happens sets the time at which the fault begins.
 func (s *scene) happens() { s.began = time.Now() }
 
+// delete deletes the stream.
+func (s *scene) delete() {
+	s.t.Helper()
+	if _, err := s.client.DeleteStream(s.t.Context(), &kinesis.DeleteStreamInput{StreamName: &s.app, EnforceConsumerDeletion: aws.Bool(true)}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// watch opens the page from time to time until the test ends, because the page observes only what
+// is open.
+func (s *scene) watch() {
+	s.putting.Go(func() {
+		ticker := time.NewTicker(3 * time.Second)
+		defer ticker.Stop()
+		for {
+			for _, open := range []string{"/", "/app?app=" + s.app} {
+				_, _ = get(s.t, s.page+open) // differences looks at what it says
+			}
+			select {
+			case <-ticker.C:
+			case <-s.t.Context().Done():
+				return
+			}
+		}
+	})
+}
+
 // older returns the number of a record that came a day before the first record of the first shard,
 // and has left the stream. A sequence number has the time of arrival in seconds at bit 36, and the
 // number of the record in the shard at bit 80.

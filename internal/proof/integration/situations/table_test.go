@@ -16,6 +16,7 @@ func situations() []situation {
 			shards: 2, create: func(s *scene) {
 				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep 1")
 				s.ready(2)
+				s.wait(8 * time.Second)
 				s.happens()
 				s.produce(time.Second/3, kib, s.all()...)
 			},
@@ -30,6 +31,7 @@ func situations() []situation {
 			shards: 2, create: func(s *scene) {
 				s.worker("worker-1", "--exec=! grep -q poison")
 				s.ready(2)
+				s.wait(8 * time.Second)
 				s.happens()
 				s.put(0, []byte("poison"))
 				s.produce(time.Second, kib, s.all()...)
@@ -79,6 +81,7 @@ func situations() []situation {
 			shards: 2, create: func(s *scene) {
 				s.worker("worker-1", "--exec=! grep -q hang || sleep 10000")
 				s.ready(2)
+				s.wait(8 * time.Second)
 				s.happens()
 				s.put(0, []byte("hang"))
 				s.produce(time.Second, kib, s.all()...)
@@ -167,6 +170,7 @@ func situations() []situation {
 			shards: 4, create: func(s *scene) {
 				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep .3")
 				s.ready(4)
+				s.wait(8 * time.Second)
 				s.happens()
 				s.produce(time.Second/10, bytes.Repeat(kib, 10), 0)
 				s.produce(2*time.Second, bytes.Repeat(kib, 10), 1, 2, 3)
@@ -186,6 +190,7 @@ func situations() []situation {
 				s.worker("worker-1", "--max-attempts=1", "--outage-grace=0s", "--dead="+s.dead, "--exec=! grep -q poison")
 				s.ready(2)
 				s.remove(dir)
+				s.wait(8 * time.Second)
 				s.happens()
 				s.put(0, []byte("poison"))
 				s.produce(time.Second, kib, s.all()...)
@@ -253,17 +258,15 @@ func situations() []situation {
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled", "WeirThrottled"},
 		},
 		{
-			app: "no-memory", name: "waiting for memory", made: "two of four shards have large records, the handler takes 30 s for each, and `--max-memory` has no room for the other shards",
+			app: "no-memory", name: "waiting for memory", made: "four shards have large records, the handler takes 30 s for each, and `--max-memory` has room for those of two shards",
 			shards: 4, create: func(s *scene) {
 				s.worker("worker-1", "--exec=cat >/dev/null; sleep 30", "--batch=1", "--max-memory=16MiB")
 				s.ready(4)
+				s.wait(8 * time.Second)
 				s.happens()
-				for range 20 {
-					s.put(0, bytes.Repeat(kib, 1000))
-					s.put(1, bytes.Repeat(kib, 1000))
+				for i := range 80 {
+					s.put(i/20, bytes.Repeat(kib, 1000))
 				}
-				s.wait(5 * time.Second)
-				s.produce(time.Second, kib, 2, 3)
 			},
 			state: health.Stalled, cause: health.CauseMemory,
 			steps:  []string{"Raise Options.MaxMemory (weir consume --max-memory=NGiB)", "Or start more workers"},
@@ -319,9 +322,44 @@ func situations() []situation {
 				})
 			},
 			state: health.Stalled, cause: health.CauseDenied,
-			steps:  []string{"Allow"},
+			livez:  true,
+			steps:  []string{"Allow the action kinesis:GetRecords on arn:aws:kinesis:eu-central-N:N:stream/access-denied in the IAM policy of the workers", "See whether this machine may make the call: weir doctor"},
 			to:     5 * time.Second,
-			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			alerts: []string{"WeirLagHigh", "WeirShardStalled"},
+			logs:   []string{`this worker cannot read from any stream`},
+		},
+		{
+			app: "deleted", name: "stream deleted", made: "the stream is deleted",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				s.delete()
+			},
+			state: health.Stalled, cause: health.CauseStreamGone,
+			steps: []string{
+				"If it should exist, check the account and the region of the workers, or create it: weir stream create --stream deleted",
+				"If it was deleted for good, remove it from Options.Streams of the workers",
+			},
+			to:     5 * time.Second,
+			alerts: []string{"WeirShardStalled"},
+			logs:   []string{`the stream no longer exists; reading resumes when it exists again`},
+		},
+		{
+			app: "recreated", name: "stream recreated", made: "the stream is deleted and created again",
+			shards: 2, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null")
+				s.ready(2)
+				s.produce(time.Second, kib, s.all()...)
+				s.wait(10 * time.Second)
+				s.happens()
+				s.delete()
+				s.stream(s.app, 2)
+			},
+			state: health.OK, cause: health.NoCause, timeless: true, livez: true,
+			logs: []string{`the stream was deleted and created again; its progress is discarded, and it is read from its beginning`},
 		},
 	}
 }
