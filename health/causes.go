@@ -296,7 +296,7 @@ var causeRows = [...]causeRow{
 					sinceText(all[0]) + c.lastError(all[0])
 			}
 			return fmt.Sprintf("Reading waited because of throttling for %s of the last %d min",
-				percents(all, func(r Recent) int { return r.Throttled }), RecentMinutes)
+				percents(all, func(r Recent) int { return r.Throttled }), all[0].Recent.Minutes)
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{
@@ -320,7 +320,7 @@ var causeRows = [...]causeRow{
 					"other %d shards is %s", s.Name, size(s.Load), len(c.open)-1, size(median))
 			}
 			return fmt.Sprintf("Of %d shards only %s is behind, and its handler was busy %d %% "+
-				"of the last %d min", len(c.open), s.Name, s.Recent.Busy, RecentMinutes)
+				"of the last %d min", len(c.open), s.Name, s.Recent.Busy, s.Recent.Minutes)
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{
@@ -340,7 +340,7 @@ var causeRows = [...]causeRow{
 		},
 		func(_ *conclusion, all []*ShardFacts) string {
 			return fmt.Sprintf("The handler was busy %s of the last %d min", percents(all,
-				func(r Recent) int { return r.Busy }), RecentMinutes)
+				func(r Recent) int { return r.Busy }), all[0].Recent.Minutes)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			steps := []Step{{"Handle the partition keys of each shard in parallel with " +

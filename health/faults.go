@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"regexp"
 
 	"github.com/weir-go/weir/internal/errtext"
@@ -138,7 +139,7 @@ var streamGoneRow = causeRow{
 		stream := quote(all[0].Stream)
 		return []Step{
 			{"If it should exist, check the account and the region of the workers, or create it",
-				"weir stream create --stream " + stream},
+				fmt.Sprintf("weir stream create --stream %s --shards %d", stream, c.shardsOf(all[0].Stream))},
 			{"If it was deleted for good, remove it from Options.Streams of the workers (weir " +
 				"consume --stream), or stop all workers and delete the application if it reads " +
 				"no other stream", c.weir("group delete")},
@@ -165,4 +166,14 @@ var positionRow = causeRow{
 				" --to oldest"},
 		}
 	},
+}
+
+// shardsOf returns the number of unfinished shards of a stream.
+func (c *conclusion) shardsOf(stream string) (n int) {
+	for _, s := range c.open {
+		if s.Stream == stream {
+			n++
+		}
+	}
+	return n
 }

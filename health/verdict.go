@@ -87,7 +87,7 @@ func Conclude(f Facts) Verdict {
 	if v.State == CatchingUp {
 		v.Steps = slices.Insert(v.Steps, 0, Step{"Wait, and watch the lag", c.weir("group lag")})
 	}
-	if v.State == RetentionNear && c.worst != nil {
+	if v.State == RetentionNear && c.worst != nil && c.worst.fault != faultPosition {
 		v.Steps = slices.Insert(v.Steps, 0, c.longerRetention())
 	}
 	v.Steps = v.Steps[:min(len(v.Steps), mostSteps)]
@@ -240,7 +240,7 @@ func (c *conclusion) unknown() (evidence string, steps []Step) {
 		evidence = fmt.Sprintf("In the last %d min the handler of %s was busy %d %% of the time, "+
 			"and reading "+
 			"was throttled %d %% of the time. The log of the worker may show the cause",
-			RecentMinutes, c.worst.Name, r.Busy, r.Throttled)
+			r.Minutes, c.worst.Name, r.Busy, r.Throttled)
 	}
 	remedy := c.worst.Reason.Remedy()
 	if c.worst.State == RetentionNear {

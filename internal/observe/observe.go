@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -73,11 +75,11 @@ func (w *Watch) Add(l Look) {
 	for _, of := range l.View.Leases {
 		owners[of.Key] = of.Owner
 	}
-	kept := map[lease.Key]*health.Observations{}
+	kept, going := map[lease.Key]*health.Observations{}, goingOn(l.View)
 	for key, o := range Shards(l) {
 		all := w.observed[key]
 		if all == nil || w.mistaken(all, o, owners[key]) {
-			all = w.past.before(key, o, owners[key], w.Options)
+			all = w.past.before(key, o, owners[key], going, w.Options)
 		}
 		all.Add(o, w.Options.Defaults().TrendOver)
 		kept[key] = all
@@ -96,17 +98,27 @@ func (w *Watch) mistaken(kept *health.Observations, o health.Observation, owner 
 // A later call adds the reports to the observations so far.
 func (w *Watch) Remember(p Past) {
 	w.past, w.began, w.recent = p, time.Time{}, p
+	going := goingOn(w.last.View)
 	for key, all := range w.observed {
 		seen := slices.Clone(all.All())
 		if len(seen) == 0 || len(p[key]) == 0 {
 			continue
 		}
-		again := p.before(key, seen[0], w.owners[key], w.Options)
+		again := p.before(key, seen[0], w.owners[key], going, w.Options)
 		for _, o := range seen {
 			again.Add(o, w.Options.Defaults().TrendOver)
 		}
 		w.observed[key] = again
 	}
+}
+
+// goingOn returns the sessions that have not ended.
+func goingOn(v lease.View) map[string]bool {
+	going := map[string]bool{}
+	for _, w := range v.Workers {
+		going[w.Session] = !w.Ended
+	}
+	return going
 }
 
 // listen returns the sessions whose heartbeat count has not changed for their failover time.
@@ -234,6 +246,9 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
+// refusedAfter is how long Kinesis refuses a position until its records count as expired.
+const refusedAfter = 30 * time.Second
+
 // complain adds the troubles that a worker reported about the shard. heard is when the heartbeat
 // with the report was first seen. It may be zero.
 func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.Time) {
@@ -251,6 +266,9 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			continue
 		}
 		reason := health.ReportedReason(t.State)
+		if t.Key == key && cutOff > t.For && supervise.Explains(reason) {
+			continue
+		}
 		switch reason { // in these cases the shard is healthy
 		case health.DeadLettered:
 			continue
@@ -263,13 +281,10 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			o.Detail = t.State
 		}
 		o.Err, o.Attempts = t.Why, t.Failing.Attempts
-		if t.Key == key { // a trouble of the shard itself contains more information
-			// A worker that is cut off releases its shards and takes them again, so its own trouble
-			// is older.
-			if reads := reason.Activity() == health.Reading || reason == health.ReadFailed; reads && cutOff > t.For {
-				o.Since = heard.Add(-cutOff)
-			}
-			return
+		// A stream that was created again is found earlier, so the records have expired.
+		o.Expired = o.Expired || t.For >= refusedAfter && errtext.Refused(t.Why)
+		if t.Key == key {
+			return // a trouble of the shard itself contains more information
 		}
 	}
 }

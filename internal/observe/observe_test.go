@@ -92,7 +92,7 @@ func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 	if b := seen[key("b")]; !b.Complains || b.Err != "no route" {
 		t.Errorf("%+v", b)
 	}
-	if d := seen[key("d")]; d.Reason != health.ReadFailed || d.Err != "EOF" || !d.Since.Equal(noon.Add(-time.Minute)) {
+	if d := seen[key("d")]; d.Reason != health.CutOff || d.Err != "no route" || !d.Since.Equal(noon.Add(-time.Minute)) {
 		t.Errorf("the worker has been cut off for longer than it has had the shard: %+v", d)
 	}
 	if c := seen[key("c")]; c.Complains || c.Held != "by an open window" {

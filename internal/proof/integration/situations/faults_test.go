@@ -31,7 +31,7 @@ type proxy struct {
 	server *httptest.Server
 
 	mu     sync.Mutex // guards the fields below
-	faults func(action string) fault
+	faults func(action, body string) fault
 	down   bool
 }
 
@@ -42,7 +42,8 @@ func newProxy(t *testing.T, to string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	// A connection that is kept may be closed while a call is being sent, which fails the call.
+	transport := &http.Transport{DisableKeepAlives: true}
 	p := &proxy{}
 	forward := &httputil.ReverseProxy{
 		Transport: transport,
@@ -68,12 +69,16 @@ func newProxy(t *testing.T, to string) *proxy {
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		f, down := p.of(action)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client has left
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		f, down := p.of(action, string(body))
 		switch {
 		case down:
 			panic(http.ErrAbortHandler) // closes the connection
 		case f.code != "":
-			_, _ = io.Copy(io.Discard, r.Body)
 			f.answer(w, r.Header.Get("Content-Type"))
 		default:
 			forward.ServeHTTP(w, r.WithContext(withFault(r.Context(), f)))
@@ -88,17 +93,17 @@ func newProxy(t *testing.T, to string) *proxy {
 }
 
 // of returns the present fault of an action.
-func (p *proxy) of(action string) (f fault, down bool) {
+func (p *proxy) of(action, body string) (f fault, down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.faults != nil {
-		f = p.faults(action)
+		f = p.faults(action, body)
 	}
 	return f, p.down
 }
 
 // fail sets the faults from now on.
-func (p *proxy) fail(faults func(action string) fault) {
+func (p *proxy) fail(faults func(action, body string) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = faults

@@ -2,6 +2,7 @@ package situations_test
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -30,6 +31,7 @@ func situations() []situation {
 			app: "poison-record", name: "poison record", made: "the handler fails at one record, and nothing limits its attempts",
 			shards: 2, create: func(s *scene) {
 				s.worker("worker-1", "--exec=! grep -q poison")
+				s.touch(strings.TrimPrefix(s.dead, "file:"))
 				s.ready(2)
 				s.wait(8 * time.Second)
 				s.happens()
@@ -134,7 +136,7 @@ func situations() []situation {
 				b := s.worker("worker-2", "--exec=cat >/dev/null", "--max-leases=2")
 				s.balanced(a, b, 2)
 				s.produce(time.Second, kib, s.all()...)
-				s.wait(10 * time.Second)
+				s.wait(80 * time.Second) // until the history has samples
 				s.happens()
 				b.kill()
 			},
@@ -195,7 +197,7 @@ func situations() []situation {
 				s.put(0, []byte("poison"))
 				s.produce(time.Second, kib, s.all()...)
 			},
-			state: health.Stalled, cause: health.CauseDeadLetters,
+			state: health.Stalled, cause: health.CauseDeadLetters, refused: `there is no file`,
 			steps: []string{"Repair the destination of dead letters (Options.OnFailure.Destination), and test it: weir dead list"},
 			to:    3 * time.Second, livez: true,
 			alerts: []string{"WeirDeadLetters", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
@@ -207,7 +209,7 @@ func situations() []situation {
 				s.worker("worker-1", "--exec=cat >/dev/null")
 				s.ready(2)
 				s.produce(time.Second, kib, s.all()...)
-				s.wait(20 * time.Second)
+				s.wait(40 * time.Second) // until the page has listed the application
 				s.happens()
 				s.server.Suspend()
 			},
@@ -232,8 +234,8 @@ func situations() []situation {
 			},
 			state: health.Stalled, cause: health.CauseCutOff,
 			steps:  []string{"Check the network between the workers and Kinesis", "See whether Kinesis answers this machine: weir doctor"},
-			to:     5 * time.Second,
-			alerts: []string{"WeirShardStalled"},
+			to:     10 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
 			logs:   []string{`this worker cannot read from any stream`, `reading a shard fails repeatedly`},
 			pages:  []string{"Kinesis"},
 		},
@@ -245,7 +247,7 @@ func situations() []situation {
 				s.produce(time.Second, kib, s.all()...)
 				s.wait(10 * time.Second)
 				s.happens()
-				s.calls.fail(func(action string) fault {
+				s.calls.fail(func(action, _ string) fault {
 					if action != "GetRecords" {
 						return fault{}
 					}
@@ -258,38 +260,47 @@ func situations() []situation {
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled", "WeirThrottled"},
 		},
 		{
-			app: "no-memory", name: "waiting for memory", made: "four shards have large records, the handler takes 30 s for each, and `--max-memory` has room for those of two shards",
-			shards: 4, create: func(s *scene) {
-				s.worker("worker-1", "--exec=cat >/dev/null; sleep 30", "--batch=1", "--max-memory=16MiB")
-				s.ready(4)
+			app: "no-memory", name: "waiting for memory", made: "24 shards have large records, the handler takes 50 s for each, and `--max-memory` has no room for a record of each shard",
+			shards: 24, create: func(s *scene) {
+				s.worker("worker-1", "--exec=cat >/dev/null; sleep 50", "--batch=1", "--max-memory=16MiB")
+				s.ready(24)
 				s.wait(8 * time.Second)
 				s.happens()
-				for i := range 80 {
-					s.put(i/20, bytes.Repeat(kib, 1000))
+				for i := range 24 * 8 {
+					s.put(i%24, bytes.Repeat(kib, 1000))
 				}
 			},
-			state: health.Stalled, cause: health.CauseMemory,
-			steps:  []string{"Raise Options.MaxMemory (weir consume --max-memory=NGiB)", "Or start more workers"},
-			to:     15 * time.Second,
-			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
+			state: health.FallingBehind, cause: health.CauseMemory,
+			steps: []string{"Raise Options.MaxMemory (weir consume --max-memory=1GiB)", "Or start more workers"},
+			from:  10 * time.Second, to: 20 * time.Second,
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
 			logs:   []string{`a shard waits for memory`},
 		},
 		{
-			app: "expired", name: "records expired", made: "the checkpoint of a shard is moved to a record that left the stream a day ago",
-			shards: 2, create: func(s *scene) {
+			app: "expired", name: "records expired", made: "the checkpoint of a shard is moved to a record that left the stream a day ago, and Kinesis refuses the position",
+			shards: 2, own: true, create: func(s *scene) {
 				p := s.worker("worker-1", "--exec=cat >/dev/null")
 				s.ready(2)
 				s.produce(time.Second, kib, s.all()...)
 				s.wait(5 * time.Second)
 				p.stop()
-				s.run("weir group reset --app " + s.app + " --stream " + s.app + " --shard shardId-000000000000 --to " + s.older() + " --yes")
+				old := s.older()
+				s.run("weir group reset --app " + s.app + " --stream " + s.app + " --shard shardId-000000000000 --to " + old + " --yes")
+				refuse := func(action, body string) fault {
+					if action != "GetShardIterator" || !strings.Contains(body, old) {
+						return fault{}
+					}
+					return fault{code: "InvalidArgumentException", text: "StartingSequenceNumber " + old + " used in GetShardIterator on shard shardId-000000000000 in stream expired under account 000000000000 is invalid."}
+				}
+				s.calls.fail(refuse)
+				s.observers.fail(refuse)
 				s.happens()
 				s.worker("worker-2", "--exec=cat >/dev/null")
 			},
-			state: health.RetentionNear, cause: health.CauseExpired, timeless: true,
-			steps:  []string{"Lengthen the retention of the stream at once", "If the shard is stuck, continue at its oldest record: weir group reset"},
-			alerts: []string{"WeirPositionExpired", "WeirRetentionNear"},
-			logs:   []string{`records have expired, or may have expired, before they were handled`},
+			state: health.RetentionNear, cause: health.CausePosition, timeless: true, livez: true,
+			steps:  []string{"If the stream was created again", "Find out whether the stream was created again: weir doctor", "If the records have expired, continue at the oldest record: weir group reset"},
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
+			logs:   []string{`the service refuses the position of a shard, so it is not read`},
 		},
 		{
 			app: "retention-near", name: "near the end of retention", made: "the handler is slow, and Kinesis says that the records are 13 h old, of 24 h that the stream keeps them",
@@ -298,7 +309,7 @@ func situations() []situation {
 				s.ready(1)
 				s.produce(time.Second/3, kib, 0)
 				s.happens()
-				old := func(string) fault { return fault{age: 13 * time.Hour} }
+				old := func(string, string) fault { return fault{age: 13 * time.Hour} }
 				s.calls.fail(old)
 				s.observers.fail(old)
 			},
@@ -314,7 +325,7 @@ func situations() []situation {
 				s.produce(time.Second, kib, s.all()...)
 				s.wait(10 * time.Second)
 				s.happens()
-				s.calls.fail(func(action string) fault {
+				s.calls.fail(func(action, _ string) fault {
 					if action != "GetRecords" && action != "GetShardIterator" {
 						return fault{}
 					}
@@ -323,9 +334,9 @@ func situations() []situation {
 			},
 			state: health.Stalled, cause: health.CauseDenied,
 			livez:  true,
-			steps:  []string{"Allow the action kinesis:GetRecords on arn:aws:kinesis:eu-central-N:N:stream/access-denied in the IAM policy of the workers", "See whether this machine may make the call: weir doctor"},
+			steps:  []string{"Allow the action kinesis:Get", "See whether this machine may make the call: weir doctor"},
 			to:     5 * time.Second,
-			alerts: []string{"WeirLagHigh", "WeirShardStalled"},
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
 			logs:   []string{`this worker cannot read from any stream`},
 		},
 		{
@@ -340,11 +351,11 @@ func situations() []situation {
 			},
 			state: health.Stalled, cause: health.CauseStreamGone,
 			steps: []string{
-				"If it should exist, check the account and the region of the workers, or create it: weir stream create --stream deleted",
+				"If it should exist, check the account and the region of the workers, or create it: weir stream create --stream deleted --shards N",
 				"If it was deleted for good, remove it from Options.Streams of the workers",
 			},
 			to:     5 * time.Second,
-			alerts: []string{"WeirShardStalled"},
+			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
 			logs:   []string{`the stream no longer exists; reading resumes when it exists again`},
 		},
 		{
@@ -359,7 +370,8 @@ func situations() []situation {
 				s.stream(s.app, 2)
 			},
 			state: health.OK, cause: health.NoCause, timeless: true, livez: true,
-			logs: []string{`the stream was deleted and created again; its progress is discarded, and it is read from its beginning`},
+			alerts: []string{"WeirPositionExpired"},
+			logs:   []string{`the stream was deleted and created again; its progress is discarded, and it is read from its beginning`},
 		},
 	}
 }
