@@ -310,7 +310,7 @@ var causeRows = [...]causeRow{
 	CauseHotShard: {
 		"hot_shard", "one shard is hot",
 		fmt.Sprintf("a shard falls behind or has about 1 MiB a second, and more than %d times "+
-			"the median load of the others; or it alone is behind, and its handler was busy at "+
+			"the median load of the others; or it alone falls behind, and its handler was busy at "+
 			"least %d %% of the time", hotTimes, hotBusy),
 		func(c *conclusion, s *ShardFacts) bool { _, hot := c.hot[s]; return hot },
 		func(c *conclusion, all []*ShardFacts) string {

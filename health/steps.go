@@ -107,7 +107,7 @@ func hotShards(open []*ShardFacts) map[*ShardFacts]float64 {
 		switch {
 		case median >= 0 && s.Load > 0 && presses && median < s.Load/hotTimes:
 			hot[s] = median
-		case behind == 1 && len(open) > 1 && s.Recent.Minutes > 0 && s.Recent.Busy >= hotBusy:
+		case behind == 1 && presses && len(open) > 1 && s.Recent.Minutes > 0 && s.Recent.Busy >= hotBusy:
 			hot[s] = median
 		}
 	}

@@ -21,8 +21,8 @@ const caughtUp = 10 * time.Second
 
 // Stretch returns the index of the first of the samples that show why a shard is behind now. lags
 // are those of its samples, the oldest first, and negative if unknown. Samples from before the
-// shard was behind show nothing about it, and neither does that of the minute in which it fell behind, if
-// there is a later one. If the shard was not behind at the last sample, Stretch returns 0.
+// shard was behind show nothing about it. Neither does that of the minute in which it fell behind,
+// if there is a later one. If the shard was not behind at the last sample, Stretch returns 0.
 func Stretch(lags []time.Duration) (first int) {
 	last := len(lags) - 1
 	if last < 0 || lags[last] >= 0 && lags[last] <= caughtUp {

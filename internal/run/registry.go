@@ -43,7 +43,8 @@ func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 	return all, g.returned
 }
 
-// CutOff returns the trouble of a worker that cannot read any shard. some is false if there is none.
+// CutOff returns the trouble of a worker that cannot read any shard. some is false if there is no
+// such worker.
 func (g *Registry) CutOff(now time.Time) (t lease.Trouble, some bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -190,8 +190,8 @@ func (of *situation) shardState(*scene) []string {
 	return []string{fmt.Sprintf(`weir_shard_state\{app="APP",shard="[^"]+",state="%s",stream="[^"]+"\} 1`, of.state.Label())}
 }
 
-// differs returns in what a statement differs from the table, or "". The statement of one worker may
-// have fewer steps, because a worker does not know the others.
+// differs returns in what a statement differs from the table, or "". The statement of one worker
+// may have fewer steps, because a worker does not know the others.
 func (of *situation) differs(s *scene, got statement, one bool) string {
 	switch {
 	case got.state != of.state.Label():
