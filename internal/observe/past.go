@@ -98,7 +98,9 @@ func (p Past) before(
 	}
 	end := last.at().Add(time.Minute) // the last owner would have reported again by this time
 	if last.Marks&(history.Ended|history.Lost) != 0 {
-		if end = last.at(); !going[last.Session] { // a worker that stops reports at any time
+		// The report itself is an observation with an owner. A worker that stops reports at any
+		// time.
+		if end = last.at().Add(time.Millisecond); !going[last.Session] {
 			end = time.Unix(60*(last.Minute+1), 0)
 		}
 	}

@@ -50,6 +50,9 @@ func TestAnObserverThatStartsLaterAgreesAboutSince(t *testing.T) {
 		"it stopped in order": {
 			lease.Lease{Key: key("a"), Position: shard.Oldest}, nil, history.Ended, true, noon.Add(-10 * time.Minute), "no worker lives for at least 10 min",
 		},
+		"it lives, and released the shard": {
+			lease.Lease{Key: key("a"), Position: shard.Oldest}, []lease.Worker{worker(0)}, history.Lost, true, noon.Add(-11*time.Minute + history.ReportsAt("w1") + time.Millisecond), "for at least 11 min",
+		},
 		"it was killed": {
 			lease.Lease{Key: key("a"), Owner: "s1"}, []lease.Worker{worker(7)}, 0, true, noon.Add(-10*time.Minute + history.ReportsAt("w1")), "no worker lives for at least 10 min",
 		},
