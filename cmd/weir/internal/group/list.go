@@ -138,12 +138,14 @@ func appsText(all []appInfo) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "APPLICATION\tSTATE\tLAG\tSHARDS\tHELD\tWORKERS\tDEAD LETTERS\tSTREAMS")
 	for _, a := range all {
-		streams := cli.List(a.Streams)
+		// The pause is part of the state, because --watch cuts long lines at the end.
+		streams, state := cli.List(a.Streams), a.State.String()
 		switch {
 		case slices.Contains(a.Paused, ""):
-			streams += " (paused)"
+			state += " (paused)"
 		case len(a.Paused) > 0:
-			streams += " (paused: " + cli.List(a.Paused) + ")"
+			state += fmt.Sprintf(" (%s paused)", cli.Count(len(a.Paused), "stream"))
+			streams += "; paused: " + cli.List(a.Paused)
 		}
 		lag, dead := "-", "-"
 		if a.Worst != nil {
@@ -156,7 +158,7 @@ func appsText(all []appInfo) string {
 		if a.Silent > 0 {
 			workers += fmt.Sprintf(", %s silent", figures.Count(a.Silent))
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, a.State.String(), lag, figures.Count(a.Leases-a.Finished),
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, state, lag, figures.Count(a.Leases-a.Finished),
 			figures.Count(a.Held), workers, dead, streams)
 	}
 	_ = w.Flush() // cannot fail: it writes to memory
