@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Column is a column of a [Table].
@@ -103,10 +105,12 @@ func (t Terminal) Columns() int {
 	if t.width > 0 {
 		return t.width
 	}
-	if width, _, ok := t.size(); ok {
-		return width
+	if f, ok := t.Out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
 	}
-	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 && !IsTerminal(t.Out) {
+	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
 		return width
 	}
 	return 0

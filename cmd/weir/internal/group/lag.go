@@ -145,7 +145,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.Out, report.text(t.Columns()))
+		_, err = fmt.Fprint(t.Out, report.text(t.Columns(), t.Findings()))
 	}
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func lagsOf(
 	return r
 }
 
-func (r lagReport) text(columns int) string {
+func (r lagReport) text(columns, findings int) string {
 	if len(r.Shards) == 0 {
 		return fmt.Sprintf("Application %s has no shard that is not finished.\n", cli.Visible(r.App))
 	}
@@ -242,6 +242,6 @@ func (r lagReport) text(columns int) string {
 	if r.Unknown > 0 {
 		_ = cli.Textf(&b, "; not known of %s", figures.Count(r.Unknown))
 	}
-	_ = cli.Textf(&b, ".\nThe application is %s.\n", r.Sentence)
+	b.WriteString(".\n" + cli.Wrapped("The application is "+r.Sentence+".", "", findings))
 	return b.String()
 }
