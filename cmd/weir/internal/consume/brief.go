@@ -38,7 +38,7 @@ var briefly = []briefGroup{
 		{"until-tip", "", "end when the records that are in the stream are handled"},
 	}},
 	{"Handling", []briefFlag{
-		{"exec", "COMMAND", "run a shell command for each batch; its input is the records"},
+		{"exec", "COMMAND", "run a shell command for each batch (records on its input)"},
 		{"lambda", "COMMAND", "run a function that was written for AWS Lambda"},
 		{"to", "URL", "write the records to file:PATH or s3://BUCKET/PREFIX"},
 		{"output", "text|json", "text is the data, json an object about each record (-o)"},

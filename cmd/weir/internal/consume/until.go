@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
@@ -31,20 +32,12 @@ type untilFlags struct {
 }
 
 // parse parses the value of --until.
-func (f *untilFlags) parse(now time.Time) error {
-	if ago, err := time.ParseDuration(f.at); err == nil && ago >= 0 {
-		f.time = now.Add(-ago)
-		return nil
+func (f *untilFlags) parse(now time.Time) (err error) {
+	at, err := records.ParseUntil(f.at, now, "start the worker after that time, or use --until-tip")
+	if err == nil {
+		f.time = at
 	}
-	at, err := time.Parse(time.RFC3339, f.at)
-	switch {
-	case err != nil:
-		return cli.Usagef("--until %.140q is not a time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", f.at)
-	case at.After(now):
-		return cli.Usagef("--until %s is in the future: start the worker after that time, or use --until-tip", f.at)
-	}
-	f.time = at
-	return nil
+	return err
 }
 
 // on reports whether the worker ends by itself.
