@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -36,6 +37,30 @@ func clean(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
+}
+
+// withoutControls replaces control characters in HTML, which come from names and errors, by
+// character references. Forms keep their values, and a terminal that shows the HTML does not obey
+// them. A control character without a reference becomes the replacement character.
+func withoutControls(html []byte) []byte {
+	control := func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	}
+	if !bytes.ContainsFunc(html, control) {
+		return html
+	}
+	var b bytes.Buffer
+	for _, r := range string(html) {
+		switch {
+		case !control(r):
+			b.WriteRune(r)
+		case r == 0 || r >= 0x7f:
+			b.WriteRune(unicode.ReplacementChar)
+		default:
+			fmt.Fprintf(&b, "&#%d;", r)
+		}
+	}
+	return b.Bytes()
 }
 
 // rateThen formats a throughput that the owner of a shard reported.

@@ -213,13 +213,16 @@ var causeRows = [...]causeRow{
 				s.Recent.Failing, s.Recent.Minutes) + c.lastError(s)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
-			return []Step{
+			steps := []Step{
 				{"See the failing record and its error", c.weir("doctor")},
 				{"Fix the handler, or dead-letter such records with " +
 					"Options.OnFailure.MaxAttempts " +
 					"(weir consume --max-attempts=5)", ""},
-				{"Look at the dead letters", c.weir("dead list")},
 			}
+			if c.DeadLettered > 0 {
+				steps = append(steps, Step{"Look at the dead letters", c.weir("dead list")})
+			}
+			return steps
 		},
 	},
 	CauseDeadLetters: {

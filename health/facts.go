@@ -19,6 +19,9 @@ type Facts struct {
 	// may hold together, or 0 for no limit.
 	Leases, MaxLeases int
 
+	// DeadLettered is the number of records that the live workers dead-lettered or skipped lately.
+	DeadLettered int
+
 	// PausedApp reports that the whole application is paused, and not only some of its streams.
 	PausedApp bool
 

@@ -32,7 +32,14 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 	}
 	cutOff := map[string]bool{} // by session
 	for i := range view.Workers {
-		cutOff[view.Workers[i].Session] = view.Workers[i].CutOff()
+		of := &view.Workers[i]
+		cutOff[of.Session] = of.CutOff()
+		if !w.group.Lives(of.Session) {
+			continue
+		}
+		for _, t := range of.Troubles {
+			f.DeadLettered += t.Failing.GivenUp
+		}
 	}
 	for i, of := range rated {
 		key := lease.Key{Stream: of.Stream, Shard: of.Name}

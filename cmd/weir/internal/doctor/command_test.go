@@ -150,7 +150,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 // Messages of the service must not break lines or control the terminal.
 func TestFindingsDoNothingToTheTerminal(t *testing.T) {
 	report := report{App: clitest.Evil, Leader: clitest.Evil, Findings: []Finding{{Severity: Error, Text: clitest.Evil, Do: clitest.Evil}}}
-	clitest.CheckShown(t, "doctor", report.text(), 4)
+	clitest.CheckShown(t, "doctor", report.text(80, cli.Unbroken), 4)
 }
 
 // The verdict on an application uses what its workers reported before.

@@ -290,13 +290,6 @@ func (s *scene) mkdir(dir string) {
 	}
 }
 
-func (s *scene) touch(file string) {
-	s.t.Helper()
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 func (s *scene) remove(dir string) {
 	s.t.Helper()
 	if err := os.RemoveAll(dir); err != nil {
