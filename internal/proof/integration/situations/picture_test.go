@@ -26,9 +26,9 @@ var pictures = filepath.Join("..", "..", "..", "..", "docs", "guide", "situation
 
 const (
 	wide   = 900 // pixels of a picture
-	high   = 900 // at most
+	high   = 760 // at most
 	heavy  = 60 << 10
-	colors = 48
+	colors = 24
 )
 
 // browser is a browser that takes pictures, one after the other.
