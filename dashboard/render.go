@@ -11,12 +11,14 @@ import (
 	"unicode"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
+	"why":     why,
 	"reason":  health.ReportedWords,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
 	"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
@@ -38,6 +40,9 @@ func clean(s string) string {
 		return unicode.ReplacementChar
 	}, s)
 }
+
+// why returns the text of an error of AWS or of the store for people.
+func why(err error) string { return clean(errtext.Short(err.Error())) }
 
 // withoutControls replaces control characters in HTML, which come from names and errors, by
 // character references. Forms keep their values, and a terminal that shows the HTML does not obey

@@ -46,7 +46,7 @@ func (h *pageHead) age(s sighting) {
 		}
 	case !s.blind.IsZero():
 		h.Down = down{
-			What: "Kinesis", Since: clock(s.blind), Why: clean(s.lagErr.Error()),
+			What: "Kinesis", Since: clock(s.blind), Why: why(s.lagErr),
 			Still: "Owners, workers and checkpoints are current, because they come from the store. " +
 				"Lags are not known.",
 		}

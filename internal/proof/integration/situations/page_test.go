@@ -1,6 +1,7 @@
 package situations_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,8 +38,8 @@ func written(all []situation) string {
 			cause = of.cause.String()
 		}
 		if len(of.steps) > 0 {
-			step = of.steps[0]
-			if do, command, found := strings.Cut(step, ": "); found {
+			step = cmp.Or(of.shown, of.steps[0])
+			if do, command, found := strings.Cut(step, ": "); found && strings.HasPrefix(command, "weir ") || strings.HasPrefix(command, "aws ") {
 				step = do + ": `" + command + "`"
 			}
 		}
@@ -98,8 +99,12 @@ func checkPage(t *testing.T, all []situation) {
 		}
 	}
 	for i := range all {
-		if !names[all[i].app+".png"] {
-			t.Errorf("there is no picture of %s", all[i].app)
+		of := &all[i]
+		if !names[of.app+".png"] {
+			t.Errorf("there is no picture of %s", of.app)
+		}
+		if of.shown != "" && !strings.HasPrefix(plain(of.shown, ""), of.steps[0]) {
+			t.Errorf("%s: %q does not begin with %q", of.app, of.shown, of.steps[0])
 		}
 	}
 	if len(names) != len(all) || size > most {

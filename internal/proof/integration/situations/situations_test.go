@@ -30,8 +30,10 @@ type situation struct {
 
 	state health.State
 	cause health.Cause
-	// steps are the beginnings of the next steps.
+	// steps are the beginnings of the next steps, with N in place of numbers. shown is the first
+	// step on the page about situations, if it differs.
 	steps []string
+	shown string
 	// from and to are the time between the fault and the beginning of the state. With timeless, the
 	// state has no beginning.
 	from, to time.Duration

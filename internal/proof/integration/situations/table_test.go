@@ -22,6 +22,7 @@ func situations() []situation {
 				s.produce(time.Second/3, kib, s.all()...)
 			},
 			state: health.FallingBehind, cause: health.CauseHandlerBusy,
+			shown: "Handle the partition keys of each shard in parallel with Options.Concurrency.Keys (weir consume --parallel=16)",
 			steps: []string{"Handle the partition keys of each shard in parallel", "Start more workers: N worker is alive, for N shards", "Make the handler faster"},
 			from:  10 * time.Second, to: 25 * time.Second, livez: true,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
@@ -38,6 +39,7 @@ func situations() []situation {
 				s.produce(time.Second, kib, s.all()...)
 			},
 			state: health.Stalled, cause: health.CauseRecordsFail,
+			shown: "See the failing record and its error: weir doctor --app poison-record",
 			steps: []string{"See the failing record and its error: weir doctor", "Fix the handler, or dead-letter such records with Options.OnFailure.MaxAttempts"},
 			to:    2 * time.Second, livez: true,
 			alerts:  []string{"WeirHandlerFailing", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
@@ -177,6 +179,7 @@ func situations() []situation {
 				s.produce(2*time.Second, bytes.Repeat(kib, 10), 1, 2, 3)
 			},
 			state: health.FallingBehind, cause: health.CauseHotShard,
+			shown: "Handle its partition keys in parallel with Options.Concurrency.Keys (weir consume --parallel=16)",
 			steps: []string{"Handle its partition keys in parallel", "Spread the load over more partition keys, or split the shard"},
 			from:  10 * time.Second, to: 25 * time.Second,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
@@ -197,6 +200,7 @@ func situations() []situation {
 				s.produce(time.Second, kib, s.all()...)
 			},
 			state: health.Stalled, cause: health.CauseDeadLetters, refused: `there is no file`,
+			shown: "Repair the destination of dead letters (Options.OnFailure.Destination), and test it: weir dead list --app dead-letters-fail",
 			steps: []string{"Repair the destination of dead letters (Options.OnFailure.Destination), and test it: weir dead list"},
 			to:    3 * time.Second, livez: true,
 			alerts: []string{"WeirDeadLetters", "WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
@@ -254,6 +258,7 @@ func situations() []situation {
 				})
 			},
 			state: health.Stalled, cause: health.CauseThrottled,
+			shown:  "Read by enhanced fan-out with Options.FanOut (weir consume --fan-out=register), which has its own throughput",
 			steps:  []string{"Read by enhanced fan-out with Options.FanOut", "Or find the other readers of the stream"},
 			to:     5 * time.Second,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled", "WeirThrottled"},
@@ -297,6 +302,7 @@ func situations() []situation {
 				s.worker("worker-2", "--exec=cat >/dev/null")
 			},
 			state: health.RetentionNear, cause: health.CausePosition, timeless: true, livez: true,
+			shown:  "If the stream was created again, wait a few seconds: the leader discards the old progress, and weir reads the new stream from its beginning",
 			steps:  []string{"If the stream was created again", "Find out whether the stream was created again: weir doctor", "If the records have expired, continue at the oldest record: weir group reset"},
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
 			logs:   []string{`the service refuses the position of a shard, so it is not read`},
@@ -313,6 +319,7 @@ func situations() []situation {
 				s.observers.fail(old)
 			},
 			state: health.RetentionNear, cause: health.CauseHandlerBusy, timeless: true,
+			shown:  "Lengthen the retention of the stream at once: aws kinesis increase-stream-retention-period --stream-name retention-near --retention-period-hours 168",
 			steps:  []string{"Lengthen the retention of the stream at once: aws kinesis increase-stream-retention-period --stream-name retention-near", "Handle the partition keys of each shard in parallel", "Make the handler faster"},
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
 		},
@@ -333,6 +340,7 @@ func situations() []situation {
 			},
 			state: health.Stalled, cause: health.CauseDenied,
 			livez:  true,
+			shown:  "Allow the action kinesis:GetRecords on arn:aws:kinesis:eu-central-1:000000000000:stream/access-denied in the IAM policy of the workers",
 			steps:  []string{"Allow the action kinesis:Get", "See whether this machine may make the call: weir doctor"},
 			to:     5 * time.Second,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirShardStalled"},
@@ -349,6 +357,7 @@ func situations() []situation {
 				s.delete()
 			},
 			state: health.Stalled, cause: health.CauseStreamGone,
+			shown: "If it should exist, check the account and the region of the workers, or create it: weir stream create --stream deleted --shards 2",
 			steps: []string{
 				"If it should exist, check the account and the region of the workers, or create it: weir stream create --stream deleted --shards N",
 				"If it was deleted for good, remove it from Options.Streams of the workers",
