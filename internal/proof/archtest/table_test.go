@@ -40,7 +40,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
