@@ -42,7 +42,7 @@ type Span struct {
 	mark        shard.Position
 }
 
-// Lane contains the records of one key that are not done.
+// Lane contains the records of one key, or of keys with the same hash, that are not done.
 type Lane struct {
 	Records []source.Record // of a call; they must not be changed and are valid until Return
 	call    *Call           // nil if no call has Records
