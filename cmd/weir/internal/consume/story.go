@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/lease"
 )
 
 const (
@@ -28,6 +29,11 @@ type story struct {
 	lasting  lasting
 	before   weir.Counts // of the last summary
 	summed   time.Time
+
+	worker string // name of the worker
+	// past returns the history of the application from a minute since 1970 on. It is nil if there
+	// is none.
+	past func(ctx context.Context, since int64) ([]lease.HistoryChunk, error)
 }
 
 // run calls work, and logs until it returns.
@@ -46,6 +52,7 @@ func (s *story) run(ctx context.Context, work func(context.Context) error) error
 				return
 			case now := <-ticker.C:
 				s.look(now)
+				s.previous(inner, now)
 			}
 		}
 	})
@@ -180,6 +187,16 @@ type leaseCounts struct {
 
 	mu   sync.Mutex // guards the fields below
 	seen map[string]int
+	got  []taken
+}
+
+// took returns the shards that were taken since the last call.
+func (h *leaseCounts) took() []taken {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := h.got
+	h.got = nil
+	return got
 }
 
 // leaseLines is the number of messages of each kind about leases that are passed on between two
@@ -197,6 +214,11 @@ func newLeases(h slog.Handler, verbose bool) *leases {
 
 // Handle implements slog.Handler.
 func (h *leases) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo && r.Message == leaseTaken {
+		h.mu.Lock()
+		h.got = append(h.got, takenBy(r))
+		h.mu.Unlock()
+	}
 	if r.Level == slog.LevelInfo && (r.Message == leaseTaken || r.Message == leaseEnded) && !h.passes(r.Message) {
 		return nil
 	}

@@ -48,8 +48,8 @@ func (w *waiting) see(why string, atOnce bool, now time.Time) (say bool) {
 	return true
 }
 
-// hindrance returns why none of the shards with records to handle makes progress, from their errors. It
-// returns "" if one of them has no error.
+// hindrance returns why none of the shards with records to handle makes progress, from their
+// errors. It returns "" if one of them has no error.
 func hindrance(shards []weir.ShardStatus, own map[term]bool) string {
 	var first *weir.ShardStatus
 	n := 0

@@ -15,8 +15,8 @@ import (
 )
 
 // text formats the description: the verdict, and tables. Tables have at most the given number of
-// columns, or any number if it is 0. The verdict is wrapped at prose columns, and what workers say at
-// findings columns.
+// columns, or any number if it is 0. The verdict is wrapped at prose columns, and the reports of
+// workers at findings columns.
 func (d description) text(columns, prose, findings int) string {
 	var b strings.Builder
 	leader := "no worker leads"

@@ -145,6 +145,8 @@ func appsText(all []appInfo, columns int) string {
 		switch {
 		case slices.Contains(a.Paused, ""):
 			state += " (paused)"
+		case len(a.Paused) > 0 && !slices.ContainsFunc(a.Streams, func(of string) bool { return !slices.Contains(a.Paused, of) }):
+			state += " (paused)"
 		case len(a.Paused) > 0:
 			state += fmt.Sprintf(" (%s paused)", cli.Count(len(a.Paused), "stream"))
 			streams += "; paused: " + cli.List(a.Paused)
