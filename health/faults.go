@@ -135,8 +135,8 @@ var streamGoneRow = causeRow{
 			{"If it should exist, check the account and the region of the workers, or create it",
 				"weir stream create --stream " + stream},
 			{"If it was deleted for good, remove it from Options.Streams of the workers (weir " +
-				"consume --stream), or stop all workers and delete the application if it reads " +
-				"no other stream", c.weir("group delete")},
+				"consume --stream=" + stream + "), or stop all workers and delete the application " +
+				"if it reads no other stream", c.weir("group delete")},
 		}
 	},
 }
