@@ -140,9 +140,9 @@ var streamGoneRow = causeRow{
 		return []Step{
 			{"If it should exist, check the account and the region of the workers, or create it",
 				fmt.Sprintf("weir stream create --stream %s --shards %d", stream, c.shardsOf(all[0].Stream))},
-			{"If it was deleted for good, remove it from Options.Streams of the workers (--stream " +
-				"of weir consume), or stop all workers and delete the application if it reads " +
-				"no other stream", c.weir("group delete")},
+			{"If it was deleted for good, remove it from Options.Streams of the workers (weir " +
+				"consume --stream=" + stream + "), or stop all workers and delete the application " +
+				"if it reads no other stream", c.weir("group delete")},
 		}
 	},
 }

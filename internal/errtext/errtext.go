@@ -9,27 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-var (
-	// chain matches the beginning of an error of the AWS SDK, up to the code or the cause.
-	chain = regexp.MustCompile(`operation error ([^:,]+): (\w+), ` +
-		`(?:exceeded maximum number of attempts, \d+, )?` +
-		`(?:https? response error StatusCode: \d*,? ?(?:RequestID: [^,]*, )?(?:HostID: [^,]*, )?)?` +
-		`(?:api error )?`)
-	// unauthorized matches the sentence with which AWS refuses a call for lack of a permission.
-	unauthorized = regexp.MustCompile(`User: (\S+) is not authorized to perform: (\S+)` +
-		`(?: on (?:the )?resource: (\S+))?`)
-	// answer matches what the SDK says about an answer of the service, outside an operation.
-	answer = regexp.MustCompile(`https? response error StatusCode: \d+,? ?` +
-		`(?:RequestID: [^,]*, )?(?:HostID: [^,]*, )?(?:api error )?`)
-)
+// unauthorized matches the sentence with which AWS refuses a call for lack of a permission.
+var unauthorized = regexp.MustCompile(`User: (\S+) is not authorized to perform: (\S+)` +
+	`(?: on (?:the )?resource: (\S+))?`)
 
 // Short returns the text of an error in one line. It replaces the chain of an error of the AWS SDK
 // by the service, the operation, the code and the message. It moves what a user may not do before
 // the name of the user, which may be long.
 func Short(text string) string {
-	text = Line(text)
-	text = chain.ReplaceAllString(text, "$1 $2: ")
-	text = answer.ReplaceAllString(text, "")
+	text = withoutChain(Line(text))
+	if !strings.Contains(text, " is not authorized to perform: ") {
+		return text
+	}
 	return unauthorized.ReplaceAllStringFunc(text, func(s string) string {
 		part := unauthorized.FindStringSubmatch(s)
 		if part[3] == "" {
@@ -37,6 +28,43 @@ func Short(text string) string {
 		}
 		return "not authorized to perform " + part[2] + " on " + part[3] + " as " + part[1]
 	})
+}
+
+// withoutChain replaces the chains of the AWS SDK in a text. Workers call it for each shard that
+// fails, with each heartbeat, so it uses no regular expressions.
+func withoutChain(text string) string {
+	const operation = "operation error "
+	before, after, found := strings.Cut(text, operation)
+	if !found {
+		return withoutAnswer(text)
+	}
+	service, rest, isChain := strings.Cut(after, ": ")
+	call, rest, hasCause := strings.Cut(rest, ", ")
+	if !isChain || !hasCause || strings.ContainsAny(service, ",:") || strings.ContainsAny(call, " :") {
+		return before + operation + withoutChain(after)
+	}
+	if tries, is := strings.CutPrefix(rest, "exceeded maximum number of attempts, "); is {
+		_, rest, _ = strings.Cut(tries, ", ")
+	}
+	return before + service + " " + call + ": " + strings.TrimPrefix(withoutChain(rest), "api error ")
+}
+
+// withoutAnswer removes what the AWS SDK says about an answer of a service: its status and its ID.
+func withoutAnswer(text string) string {
+	for _, start := range [...]string{"https response error StatusCode: ", "http response error StatusCode: "} {
+		before, rest, found := strings.Cut(text, start)
+		if !found {
+			continue
+		}
+		_, rest, _ = strings.Cut(rest, ", ")
+		for _, part := range [...]string{"RequestID: ", "HostID: "} {
+			if strings.HasPrefix(rest, part) {
+				_, rest, _ = strings.Cut(rest, ", ")
+			}
+		}
+		text = before + strings.TrimPrefix(rest, "api error ")
+	}
+	return text
 }
 
 // Denied returns the action that AWS refused for lack of a permission, such as
@@ -67,6 +95,10 @@ func Refused(text string) bool {
 
 // Line returns a text without line breaks and other characters that cannot be printed.
 func Line(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && (r == utf8.RuneError || !unicode.IsPrint(r)) }) &&
+		!strings.Contains(text, "  ") {
+		return strings.TrimSpace(text)
+	}
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return ' '

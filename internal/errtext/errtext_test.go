@@ -32,6 +32,10 @@ func TestShort(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"no such table", "no such table"},
+		{"an api error of the handler, after an operation error", "an api error of the handler, after an operation error"},
+		{"operation error Kinesis: GetRecords, api error X: no", "Kinesis GetRecords: X: no"},
+		{"https response error StatusCode: 500, RequestID: 1, HostID: 2, api error Y: no", "Y: no"},
+		{"get credentials: operation error ec2imds: GetMetadata, http response error StatusCode: 404, request to EC2 IMDS failed", "get credentials: ec2imds GetMetadata: request to EC2 IMDS failed"},
 		{"two\nlines\x1b[31m", "two lines [31m"},
 		{refusal("GetShardIterator", "ResourceNotFoundException", "Stream orders under account 1 not found.").Error(),
 			"Kinesis GetShardIterator: ResourceNotFoundException: Stream orders under account 1 not found."},
@@ -112,5 +116,13 @@ func TestUnknownAndRefused(t *testing.T) {
 		if unknown, refused := errtext.Unknown(text), errtext.Refused(text); unknown != want[0] || refused != want[1] {
 			t.Errorf("%q: unknown %t, refused %t", text, unknown, refused)
 		}
+	}
+}
+
+func BenchmarkShort(b *testing.B) {
+	text := refusal("GetRecords", "InternalFailure", "the service cannot answer now, so try again later").Error()
+	b.ReportAllocs()
+	for b.Loop() {
+		errtext.Cut(errtext.Short(text), 200)
 	}
 }
