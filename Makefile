@@ -123,6 +123,10 @@ integration: servers ## All tests against real servers, in their long form. Scre
 alerts: servers ## The alerts of deploy/prometheus and the dashboards of deploy/grafana: by promtool, and by a Prometheus that scrapes real workers (some five minutes)
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 15m ./alerts -full
 
+.PHONY: situations
+situations: servers ## What all tools say about slow handlers, dead workers, outages and more, with real processes (about seven minutes); SITUATIONS=-update writes docs/guide/situations.md
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 20m ./situations -full $(SITUATIONS)
+
 .PHONY: bench
 bench: ## Every benchmark, once through and short where it has a short form
 	$(GO) test -short -run '^$$' -bench . -benchmem -benchtime 1x -timeout 30m ./...

@@ -205,7 +205,7 @@ func TestThePageListsWhatIsLogged(t *testing.T) {
 	}
 	page := firsts(read(t, "logs.md"))
 	command := read(t, "../../cmd/weir/internal/consume/story.go") + read(t, "../../cmd/weir/internal/consume/run.go") +
-		read(t, "../../cmd/weir/internal/oldside/oldside.go")
+		read(t, "../../cmd/weir/internal/oldside/oldside.go") + read(t, "../../cmd/weir/internal/consume/takeover.go")
 	for _, message := range slices.Sorted(maps.Keys(l.levels)) {
 		if level := l.levels[message]; page[message] != level {
 			t.Errorf("%s: %q is under %q on the page", level, message, page[message])

@@ -176,6 +176,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 			due[parent.Stream] = true
 		}
 	}
+	s.doubt(v.Workers, now, due)
 	for name, l := range s.streams {
 		if l.running || now.Before(l.retry) {
 			continue
@@ -279,7 +280,7 @@ func (s *listings) take(r result, cfg Config) error {
 			return r.err
 		}
 		l.errors++
-		l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.errors, 5), cfg.ListInterval))
+		l.retry = time.Now().Add(l.pause(r.err, cfg))
 		switch unread := !s.known[r.stream]; {
 		case unread && (l.errors == 1 || l.errors > 5): // repeated with the longest pause
 			cfg.Log.Error("listing the shards of a new stream fails, so the stream is not read; weir retries", "stream", r.stream, "err", r.err)

@@ -2,7 +2,7 @@ package archtest
 
 // commandUses lists the packages outside of cmd/weir that the command may use.
 var commandUses = []string{
-	"internal/lettertext",
+	"internal/errtext", "internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
 	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
 	"internal/fanout", "internal/change", "internal/dump", "internal/foreign", "internal/hostcheck", "internal/kcl/...",
@@ -40,7 +40,7 @@ var commandRows = []row{
 	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "figures", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
-	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "oldside", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "figures", "oldside", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
 // commandRow returns the row of a package below cmd/weir/internal. others are the packages there

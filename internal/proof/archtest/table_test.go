@@ -40,14 +40,14 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
 		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
 		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver"}, sdk: true,
 	},
-	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, tests: []string{"lease"}, pure: true},
+	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
 	{pkg: "deadletter", why: "dead letters of records that were dead-lettered, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
@@ -68,7 +68,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: heartbeats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"event", "internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"event", "internal/errtext", "internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
 	{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
@@ -80,9 +80,10 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{"event", "health", "internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
 	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
-	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/history", "lease"}, tests: []string{"shard"}, pure: true},
+	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/errtext", "internal/history", "internal/supervise", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"health", "internal/source", "shard"}, pure: true},
-	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/errtext", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/errtext", why: "texts of errors, shortened for people", pure: true, sdk: true},
 	{pkg: "internal/lettertext", why: "errors and payloads of dead letters, for people", pure: true},
 	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"health", "internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
@@ -225,7 +226,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "health", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/dynamostore"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -119,7 +120,10 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	healthy.Store(consumer)
 	told.watch(consumer)
 	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started the worker
-	tale := story{log: slog.New(quiet), consumer: consumer, leases: quiet}
+	tale := story{log: slog.New(quiet), consumer: consumer, leases: quiet, worker: o.worker}
+	tale.past = func(ctx context.Context, since int64) ([]lease.HistoryChunk, error) {
+		return store.RecentHistory(ctx, o.app, since)
+	}
 	tale.log.Info("the worker starts", "version", cli.ThisBuild().Version, "store", redact.URL(url.String()), "streams", o.streams, "flags", o.given)
 	defer o.watchOld(ctx, t, store, tale.log)()
 	work := func(ctx context.Context) error {

@@ -84,8 +84,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "until", to: &o.until.at,
-			text: "end when records from before `TIME` are handled: 2026-01-31T12:00:00Z, or how " +
-				"long ago (15m)",
+			text: "end when records from before `TIME` are handled: " + records.UntilHelp,
 			then: func() error { return o.until.parse(time.Now()) },
 		},
 		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +

@@ -129,7 +129,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.Out, report.text())
+		_, err = fmt.Fprint(t.Out, report.text(t.Prose(), t.Findings()))
 	}
 	if err == nil {
 		err = report.exitCode()
@@ -193,7 +193,7 @@ func leading(f Facts) string {
 	return ""
 }
 
-func (r report) text() string {
+func (r report) text(prose, columns int) string {
 	count := map[Severity]int{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
@@ -211,13 +211,16 @@ func (r report) text() string {
 		result = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
 	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " is alive", " are alive")
-	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, result,
-		cli.Count(r.Shards, "shard"), workers, leader)
+	b.WriteString(cli.Wrapped(fmt.Sprintf("Application %s: %s. %s, %s; %s.", r.App, result,
+		cli.Count(r.Shards, "shard"), workers, leader), "  ", columns))
 	if r.Verdict.Sentence != "" {
-		cli.WriteVerdict(&b, r.Verdict)
+		cli.WriteVerdict(&b, r.Verdict, prose)
 	}
+	const indent = "          "
 	for _, f := range r.Findings {
-		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
+		fmt.Fprintf(&b, "\n%-*s", len(indent), f.Severity)
+		b.WriteString(cli.Wrapped("["+f.Code+"] "+f.Text, indent, columns))
+		b.WriteString(indent + cli.Wrapped("→ "+f.Do, indent+"  ", columns))
 	}
 	return b.String()
 }
