@@ -2,7 +2,7 @@ package producer
 
 // Counts contains counters since the producer was made, and the current contents of the producer.
 type Counts struct {
-	// Records and Bytes were accepted by Put.
+	// Records and Bytes were accepted by Put. Bytes are those of data, keys and tags.
 	Records, Bytes uint64
 	// Stored records have a result, and Failed records have an error.
 	Stored, Failed uint64

@@ -153,7 +153,7 @@ func (p *Producer) acceptable(given *Pending) error {
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 96) // 16 KiB
+		p.slab = make([]Pending, 93) // 16 KiB
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]

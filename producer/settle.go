@@ -219,7 +219,7 @@ func (c *core) foreign(q *queue, s sending, e *entry, back *[]*Pending) {
 		c.lookUp.contradictions++
 		c.lookUp.facts = true
 	}
-	if s.box == nil || known || c.facts.auto {
+	if len(s.records) == 1 || known || c.facts.auto { // a single record is where its own key belongs
 		c.confirm(s, e, back)
 		return
 	}
@@ -242,6 +242,7 @@ func (c *core) confirm(s sending, e *entry, back *[]*Pending) {
 			continue
 		}
 		p.entry, p.place, p.packed = e, int32(i), packed
+		p.untagged = p.untagged || p.tags != nil && !packed && s.box == nil
 		c.end(p, nil)
 	}
 }
