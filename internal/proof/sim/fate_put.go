@@ -102,7 +102,7 @@ func (w *world) stores(l *life, stored []model.Stored) {
 		for i, u := range one.Users {
 			id, ok := idOf(u.Data)
 			is, known := p.made[id]
-			if !ok || !known || is != (madeRecord{u.Key, u.Explicit, string(u.Data)}) {
+			if !ok || !known || is != (madeRecord{u.Key, u.Explicit, string(u.Data), is.tag}) {
 				w.breaks("%s puts a record that it was not given: %s, %.60q", l.who, u.Key, u.Data)
 				return
 			}
