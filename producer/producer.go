@@ -84,6 +84,9 @@ func New(client Client, o Options) (*Producer, error) {
 	return p, nil
 }
 
+// Stream returns the name of the stream.
+func (p *Producer) Stream() string { return p.stream.Name }
+
 // Put accepts a record for the stream and returns immediately if there is room for the record.
 // Otherwise it waits for room. If ctx ends first, Put returns the cause. After Put has accepted the
 // record, ctx no longer affects it.

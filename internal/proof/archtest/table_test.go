@@ -175,8 +175,8 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{"deadletter", "shard", "internal/guard", "internal/seen", "sink/s3sink/internal/bucket"}, tests: []string{".", "deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
 	},
 	{
-		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
-		ours: []string{"event", ".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		pkg: "otelweir", why: "metrics and traces of a consumer and a producer for OpenTelemetry; on the public API",
+		ours: []string{"event", ".", "health", "aggregate", "producer"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
