@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ func TestHandlersLinkToTheSpansOfProducers(t *testing.T) {
 	watch(t, 2, Options{Carrier: Tags}, func(w *watched) {
 		t := w.t // that of the bubble
 		to, p, sent := w.traced(producer.Options{})
+		var mu sync.Mutex              // guards handled
 		handled := map[string]string{} // span that put a record, by its data
 		w.start(w.telemetry.Records(func(ctx context.Context, r weir.Record) error {
 			links := trace.SpanFromContext(ctx).(sdktrace.ReadOnlySpan).Links()
@@ -62,6 +64,8 @@ func TestHandlersLinkToTheSpansOfProducers(t *testing.T) {
 				t.Errorf("%s has %d links", r.Data, len(links))
 				return nil
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			handled[string(r.Data)] = links[0].SpanContext.SpanID().String()
 			return nil
 		}))
@@ -194,6 +198,7 @@ func TestTypesOfPutErrors(t *testing.T) {
 		for _, s := range sent.Ended() {
 			got = append(got, attributeOf(s, errorType))
 		}
+		slices.Sort(got) // callbacks may run after Wait has returned
 		if want := []string{"InternalFailure", "KMSDisabledException", "too_large"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

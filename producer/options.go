@@ -32,8 +32,8 @@ type Options struct {
 	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
 	// Defaults to 100,000. A record counts until its callback has returned.
 	MaxRecords int
-	// MaxBytes is the limit for bytes of data, keys and tags in the buffer, 16 MiB to 1 TiB. Defaults to
-	// 64 MiB.
+	// MaxBytes is the limit for bytes of data, keys and tags in the buffer, 16 MiB to 1 TiB.
+	// Defaults to 64 MiB.
 	MaxBytes int
 
 	// Linger is how long a record waits for others before it is sent, 1 ms to 1 min. Defaults to 50

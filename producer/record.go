@@ -26,9 +26,9 @@ type Record struct {
 	// Tags are stored next to the data, invisible to consumers that do not read them. An example is
 	// the trace context of package otelweir. Only packed records can have tags, so a record with
 	// tags is packed even if it is alone. Tags are dropped if the record cannot be packed, and the
-	// result then has Untagged set: with [Options].NoAggregation, on streams that distribute records
-	// by themselves, without permission to list the shards, if data, key and tags exceed 1 MiB, or
-	// if Data already is an aggregate.
+	// result then has Untagged set: with [Options].NoAggregation, on streams that distribute
+	// records by themselves, without permission to list the shards, if data, key and tags exceed
+	// 1 MiB, or if Data already is an aggregate.
 	Tags aggregate.Tags
 	// Done is called with the outcome, unless it is nil. Callbacks run one after the other. The
 	// callbacks of the stored records of a key run in order. If a record fails while an older
@@ -220,8 +220,8 @@ func (p *Pending) tagsSize() int {
 
 const maxKey = 256 // characters of a partition key
 
-// mostOverhead is how much larger a container with one record can be than the record's key, data and
-// tags. The key counts twice, because it is in the container, too.
+// mostOverhead is how much larger a container with one record can be than the record's key, data
+// and tags. The key counts twice, because it is in the container, too.
 const mostOverhead = 1200
 
 // magic is the prefix of an aggregate's payload.
