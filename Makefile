@@ -136,6 +136,11 @@ bench-read: ## What reading costs beside its targets: weir, the SDK, and receivi
 bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
 	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
 
+.PHONY: producers
+producers: servers ## Producers on one shard, beside the KPL and a loop of the SDK; a resharding storm; a killed process; what the KCL and aws-kinesis-agg read (about eight minutes)
+	WEIR_LONG=1 $(GO) test -count=1 -v -timeout 20m -run '^(TestOneShardAtItsLimit|TestProducersShareAShard|TestWholeProducersShareAShard|TestMemoryWhileAStreamStandsStill|TestReshardingStorm|TestKilledProcessLosesOnlyUnconfirmedRecords)$$' ./producer
+	cd internal/proof/integration && WEIR_LONG=1 WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 20m -run '^(TestProducersBesideEachOther|TestTheKCLReadsWhatWeirPacks|TestAwsKinesisAggUnpacksWhatWeirPacks)$$' ./java ./python
+
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
 	$(GO) test -count=1 -v -timeout 40m ./internal/proof/scenario -full
