@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,6 +55,12 @@ type Options struct {
 	// program that writes alone to a stream for a short time can begin with 1. In the KPL, this
 	// part is RateLimit, in percent, and stays constant.
 	FirstShare float64
+
+	// Encode replaces the data of each record. An example is payload.Gzip{}.Encode of package
+	// payload. Put and TryPut call it, concurrently, and return its error. It may return its
+	// argument, and must not change it. The limits for records and the buffer apply to its result.
+	// By default data stay as they are.
+	Encode func(ctx context.Context, data []byte) ([]byte, error)
 
 	// Events are called when something happens.
 	Events Events

@@ -92,13 +92,14 @@ func (p *Producer) Stream() string { return p.stream.Name }
 // record, ctx no longer affects it.
 //
 // If Put returns an error, the record was not accepted, and its callback is not called. The error
-// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped] or the cause of ctx's end.
+// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped], an error of [Options].Encode
+// or the cause of ctx's end.
 func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	var given Pending
-	if err := given.prepare(r); err != nil {
+	if err := p.prepare(ctx, &given, r); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -119,7 +120,7 @@ func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 // TryPut is like Put, but returns [ErrFull] instead of waiting.
 func (p *Producer) TryPut(r Record) (*Pending, error) {
 	var given Pending
-	if err := given.prepare(r); err != nil {
+	if err := p.prepare(context.Background(), &given, r); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -131,6 +132,18 @@ func (p *Producer) TryPut(r Record) (*Pending, error) {
 		return nil, ErrFull
 	}
 	return p.accept(&given), nil
+}
+
+// prepare encodes the data of a record and sets the fields of given.
+func (p *Producer) prepare(ctx context.Context, given *Pending, r Record) error {
+	if p.options.Encode != nil {
+		encoded, err := p.options.Encode(ctx, r.Data)
+		if err != nil {
+			return fmt.Errorf("producer: Options.Encode: %w", err)
+		}
+		r.Data = encoded
+	}
+	return given.prepare(r)
 }
 
 // acceptable returns why a record cannot be accepted now. The caller holds the mutex.

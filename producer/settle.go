@@ -229,8 +229,8 @@ func (c *core) foreign(q *queue, s sending, e *entry, back *[]*Pending) {
 }
 
 // confirm ends the records of a sending that a shard has stored. If one of several packed records
-// does not belong in that shard, confirm sends all of them again: the KCL drops the whole container,
-// and newer records of that key are in another shard.
+// does not belong in that shard, confirm sends all of them again: the KCL drops the whole
+// container, and newer records of that key are in another shard.
 func (c *core) confirm(s sending, e *entry, back *[]*Pending) {
 	packed := len(s.records) > 1
 	if packed && c.misplaced(s, e) {

@@ -45,11 +45,12 @@ var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
 		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
-		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver", "payload"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, tests: []string{"lease"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
+	{pkg: "payload", why: "codecs of payloads, for producers, handlers and filters", tests: []string{".", "filter", "kinesistest", "producer", "store/memstore"}, pure: true},
 	{pkg: "deadletter", why: "dead letters of records that were dead-lettered, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for dead letters as a test suite", ours: []string{"deadletter"}},
 	{
@@ -221,7 +222,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

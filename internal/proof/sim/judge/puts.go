@@ -77,8 +77,8 @@ func (p *Puts) state(id ID) *putState {
 	return &all[id.N-1]
 }
 
-// Stored notes that the service has stored a record. owned means that the shard owns the keys of the
-// record and of all records that are packed with it. The KCL drops all of them otherwise.
+// Stored notes that the service has stored a record. owned means that the shard owns the keys of
+// the record and of all records that are packed with it. The KCL drops all of them otherwise.
 func (p *Puts) Stored(id ID, at Place, owned bool) {
 	s := p.state(id)
 	if s == nil {
