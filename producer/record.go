@@ -78,8 +78,8 @@ var (
 	ErrStopped = errors.New("producer: stopped after a record failed")
 )
 
-// Error is the error of a failed record. It wraps one of this package's errors, and the last error
-// of the service if there was one.
+// Error is the error of a failed record. It wraps one of this package's errors, and Cause if it is
+// not nil.
 type Error struct {
 	// Code is the service's last error code for the record. It is "" if the service never answered
 	// with a code.
