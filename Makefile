@@ -140,6 +140,11 @@ bench-read: ## What reading costs beside its targets: weir, the SDK, and receivi
 bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
 	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
 
+.PHONY: producers
+producers: servers ## Producers on one shard, beside the KPL and a loop of the SDK; a resharding storm; a killed process; what the KCL and aws-kinesis-agg read (about eight minutes)
+	WEIR_LONG=1 $(GO) test -count=1 -v -timeout 20m -run '^(TestOneShardAtItsLimit|TestProducersShareAShard|TestWholeProducersShareAShard|TestMemoryWhileAStreamStandsStill|TestReshardingStorm|TestKilledProcessLosesOnlyUnconfirmedRecords)$$' ./producer
+	cd internal/proof/integration && WEIR_LONG=1 WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 20m -run '^(TestProducersBesideEachOther|TestTheKCLReadsWhatWeirPacks|TestAwsKinesisAggUnpacksWhatWeirPacks)$$' ./java ./python
+
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
 	$(GO) test -count=1 -v -timeout 40m ./internal/proof/scenario -full
@@ -181,7 +186,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 159 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 160 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

@@ -183,7 +183,7 @@ fetch_elasticmq() {
 
 clients=$here/../internal/proof/integration/java
 fetch_java() {
-	current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" && return
+	current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java" && return
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
 	echo "fetch-servers: the KCL and the KPL into $deps/java" >&2
@@ -192,8 +192,8 @@ fetch_java() {
 	mvn -q -B -Dstyle.color=never -f "$here/servers/java/pom.xml" \
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
-	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
-	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
+	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java"
+	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
 }
 
 fetch_java1() {

@@ -290,7 +290,7 @@ func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[strin
 
 // A KPL writes to the server from which a KCL reads, over the same port.
 func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
-	const ofKPL, account = 20_000, "123456789012"
+	const ofKPL = 20_000
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, Account: account})
 	srv.CreateStream("orders", 3)
 	h, stop := startKCL(t, srv, "polling")
