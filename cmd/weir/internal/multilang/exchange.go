@@ -16,6 +16,8 @@ const batchGrace, endGrace = 3 * time.Second, time.Second
 
 var (
 	errTimeout = errors.New("it sent no message within timeoutInSeconds")
+	errAnswer  = errors.New("it answered another action")
+	errDeaf    = errors.New("it closed its input or output")
 	errLease   = errors.New("the shard may belong to another worker now, and it did not finish its work")
 )
 
@@ -47,9 +49,6 @@ func (d *daemon) pull(ctx context.Context, p *weir.Puller) (err error) {
 	log.Info("a process of the program has started", "pid", c.cmd.Process.Pid, "from", p.From.String())
 	s := &session{process: c, progress: begin(p.From), puller: p, protocol: d.protocol, empty: d.empty, term: ctx}
 	err = s.run(p)
-	if errors.Is(err, errProgram) {
-		c.kill(err)
-	}
 	exit := c.end(ctx)
 	switch {
 	case err == nil && exit == nil:
@@ -170,7 +169,7 @@ func (s *session) do(a action, line []byte) error {
 		}
 	})
 	defer stop()
-	s.expect()
+	s.expect(a)
 	if err := s.send(line); err != nil {
 		return s.gone(a)
 	}
@@ -186,6 +185,7 @@ func (s *session) do(a action, line []byte) error {
 		case m.response == string(a):
 			return nil
 		default:
+			s.kill(errAnswer)
 			return fmt.Errorf("%w: it answered %.40q while %s was outstanding", errProgram, m.response, a)
 		}
 	}
@@ -236,6 +236,9 @@ func (s *session) hasExited() bool {
 func (s *session) gone(a action) error {
 	if err := s.term.Err(); err != nil {
 		return context.Cause(s.term)
+	}
+	if !s.ends(s.term, drainAfter) {
+		s.kill(errDeaf)
 	}
 	return fmt.Errorf("%w: its process ended during %s", errProgram, a)
 }

@@ -72,7 +72,8 @@ type process struct {
 	readers  sync.WaitGroup
 
 	mu          sync.Mutex // guards the fields below
-	outstanding bool       // an action has no status yet
+	outstanding action     // the action that has no status yet; "" if there is none
+	finished    action     // the action before
 	closing     bool       // the program gets nothing more, so its messages are dropped
 	killed      error      // why weir has killed it
 	last        []byte     // the end of standard error
@@ -163,13 +164,13 @@ func (c *process) readOutput(from *os.File) {
 // program, which may wait for its output to be read.
 func (c *process) receive(m message) {
 	c.mu.Lock()
-	wanted := c.outstanding && !c.closing
-	if m.status {
-		c.outstanding = false
+	again := c.outstanding == "" || action(m.response) == c.finished && c.finished != c.outstanding
+	if m.status && !again {
+		c.finished, c.outstanding = c.outstanding, ""
 	}
 	closing := c.closing
 	c.mu.Unlock()
-	if closing || m.status && !wanted {
+	if closing || m.status && again {
 		if !closing {
 			c.of.warn(c.shard, "the program has sent a status that nothing waits for; it is ignored")
 		}
@@ -218,9 +219,9 @@ func (c *process) send(line []byte) error {
 }
 
 // expect notes that an action is outstanding.
-func (c *process) expect() {
+func (c *process) expect(a action) {
 	c.mu.Lock()
-	c.outstanding = true
+	c.outstanding = a
 	c.mu.Unlock()
 }
 

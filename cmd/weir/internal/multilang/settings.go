@@ -45,7 +45,7 @@ func read(file []entry) (*settings, error) {
 			s.warn(e, "is not a property of the MultiLangDaemon%s; it is ignored", didYouMean(e.key))
 			continue
 		case p.fate == unused:
-			if !strings.EqualFold(e.value, p.usual) || e.value == "" {
+			if e.value != "" && !strings.EqualFold(e.value, p.usual) {
 				s.warn(e, "is not used: %s", p.text)
 			}
 			continue
