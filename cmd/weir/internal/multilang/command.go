@@ -82,7 +82,7 @@ func Command(t cli.Terminal) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.properties, "properties", "p", "", "the properties `FILE` of the MultiLangDaemon")
 	stores.Register(cmd, &o.store)
-	f.BoolVar(&o.newTable, "create-table", false, "create the tables of the store if they are missing")
+	f.BoolVar(&o.newTable, "create-store", false, "create the DynamoDB table if it does not exist, or the tables of a database")
 	f.BoolVar(&o.strict, "strict", false, "refuse properties that weir does not know or use")
 	cli.Choose(cmd, "protocol", &o.protocol, "the library of the program: kcl2 for amazon_kclpy 2 and 3 and aws-kcl 2, kcl1 for older ones",
 		cli.Word(string(kcl2), kcl2, "amazon_kclpy 2 and 3, aws-kcl 2"), cli.Word(string(kcl1), kcl1, "amazon_kclpy 1, aws-kcl 0"))
