@@ -167,7 +167,7 @@ func TestThePagesShowThesePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages, err := filepath.Glob("*.md")
-	if err != nil || len(pages) != 7 {
+	if err != nil || len(pages) != 8 {
 		t.Fatalf("the pages are %q, %v", pages, err)
 	}
 	for _, name := range pages {

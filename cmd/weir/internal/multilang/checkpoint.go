@@ -23,7 +23,7 @@ type progress struct {
 	last      spot // the last checkpoint
 	delivered spot // the last record that the program got; last if there was none
 	any       bool // the program has got a record
-	ending    bool // the program is told that the shard has ended
+	ending    bool // shardEnded was sent
 	ended     bool // the program has confirmed that
 
 	previous spot     // the last record, to number the records of its aggregate
@@ -73,7 +73,7 @@ func (p *progress) deliver(records []weir.Record) []spot {
 	return spots
 }
 
-// decision is what a request for a checkpoint means.
+// decision is the result of a request for a checkpoint.
 type decision struct {
 	failure string        // the request is refused with this error
 	save    weir.Position // the position to save; zero if nothing is to be saved
@@ -143,7 +143,7 @@ func (p *progress) positionOf(at spot) (weir.Position, bool) {
 	return after, err == nil
 }
 
-// saved notes that the checkpoint of a decision has been saved.
+// saved records a checkpoint after the store has saved it.
 func (p *progress) saved(d decision) {
 	p.last = d.at
 	if d.end {

@@ -111,7 +111,7 @@ func (s *session) run(p *weir.Puller) error {
 	return nil
 }
 
-// finish tells the program that the shard has ended. The program has to confirm that with a
+// finish sends the message about the end of the shard. The program has to confirm it with a
 // checkpoint.
 func (s *session) finish() error {
 	s.progress.ending = true
@@ -125,8 +125,8 @@ func (s *session) finish() error {
 	return nil
 }
 
-// leave tells the program that the term ends. If the lease is still held, the program may
-// checkpoint first.
+// leave sends the messages about the end of the term. While the lease is still held, the program
+// may checkpoint first.
 func (s *session) leave(why error) error {
 	if s.term.Err() == nil {
 		if err := s.do(shutdownRequested, encodeEvent(shutdownRequested, "")); err != nil {

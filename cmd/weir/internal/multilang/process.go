@@ -72,7 +72,7 @@ type process struct {
 	readers  sync.WaitGroup
 
 	mu          sync.Mutex // guards the fields below
-	outstanding action     // the action that has no status yet; "" if there is none
+	outstanding action     // the action without a status, or ""
 	finished    action     // the action before
 	closing     bool       // the program gets nothing more, so its messages are dropped
 	killed      error      // why weir has killed it

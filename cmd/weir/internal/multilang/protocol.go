@@ -110,7 +110,7 @@ func numberOf(raw json.RawMessage) (*int64, bool) {
 	return &n, err == nil
 }
 
-// The lines below have every field, also those that are null, because amazon_kclpy reads fields
+// The functions below write every field, also if it is null, because amazon_kclpy reads fields
 // without checking that they exist.
 
 func encodeInitialize(shardID string, from spot) []byte {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// settings is what the properties of a file mean to weir.
+// settings contains the options that result from a properties file.
 type settings struct {
 	options    weir.Options
 	executable string

@@ -26,7 +26,7 @@ type property struct {
 	key   string
 	also  []string // further spellings
 	fate  fate
-	text  string // what weir does with it, or why it does not use it, and what to use in its place
+	text  string // the effect; for an unused property, the reason and the replacement
 	usual string // of an unused property: a value that needs no warning
 	apply func(s *settings, e entry) error
 }
