@@ -74,8 +74,7 @@ func (d *desk) forms(page string) (all []url.Values) {
 	return all
 }
 
-// form returns the form of a page that has the given action and field value. The page must contain
-// exactly one such form.
+// form returns the first form of a page that has the given action and field value.
 func (d *desk) form(page, do, key, value string) url.Values {
 	d.t.Helper()
 	for _, f := range d.forms(page) {
@@ -309,7 +308,7 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 	if log := d.log.String(); !strings.Contains(log, `msg="page: checkpoints begin to move" action=reset app=billing to=latest user="" remote=192.0.2.1:1234 saved=safe-place`) || !strings.Contains(log, `msg="page: changed" action=reset app=billing to=latest`) {
 		t.Errorf("the log is %s", log)
 	}
-	// The form is refused a second time, because the first reset changed the epochs.
+	// The same form is refused when it is sent again, because the reset changed the epochs.
 	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, without an owner.")
 	if len(d.saved) != 1 {
 		t.Error("a refused reset saves progress")
@@ -380,8 +379,7 @@ func TestResetIsRefused(t *testing.T) {
 	}
 }
 
-// Running workers lose their leases only if the form confirms it. A worker that was silent for its
-// failover time does not count as running.
+// Running workers lose their leases only if the form confirms it.
 func TestResetAndWorkersThatRun(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)

@@ -42,7 +42,7 @@ type Span struct {
 	mark        shard.Position
 }
 
-// Lane contains the records of one key that are not done.
+// Lane contains the records of one key, or of keys with the same hash, that are not done.
 type Lane struct {
 	Records []source.Record // of a call; they must not be changed and are valid until Return
 	call    *Call           // nil if no call has Records
@@ -248,7 +248,7 @@ func (s *Span) Rest() { s.works-- }
 // Work records that a call continues after Rest.
 func (s *Span) Work() { s.works++ }
 
-// Pause records that no call handles the lane's Records until Resume.
+// Pause notes that the call of a lane has stopped. No call handles the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
 	s.works--
 	l.works = false

@@ -22,8 +22,8 @@ import (
 // largest quota, including closed shards.
 const maxShards = 400_000
 
-// mostPages limits the number of pages, in case a server returns empty pages. A page has 1,000
-// shards.
+// mostPages limits the number of pages, in case a server returns empty pages. A page has up to
+// 1,000 shards.
 const mostPages = 10_000
 
 // everything makes list read all pages.
@@ -41,9 +41,9 @@ func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Tim
 	return l.shards, l.date, err
 }
 
-// Start is a hash of the first sequence number of a shard. It is only valid in this process. It is
-// smaller than the number, which matters for thousands of shards. If the Start of a shard ID
-// changes, the stream was deleted and created again.
+// Start is a hash of the first sequence number of a shard. It is only valid in this process. It
+// needs less memory than the number, which matters for thousands of shards. If the Start of a shard
+// ID changes, the stream was deleted and created again.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()
@@ -162,9 +162,11 @@ type listing struct {
 	more   bool      // there are further pages
 }
 
-// list lists the shards that filter selects, on the given number of pages. A nil filter selects all
-// shards that can still be read. If the listing does not end, list returns an error. A truncated
-// listing would look as if shards were gone.
+// list lists the shards that filter selects, on at most the given number of pages. listing.more
+// reports whether there are further pages. With everything, list reads all pages. A nil filter
+// selects all shards that can still be read. If the service sends more pages or shards than a
+// stream can have, list returns an error, because a truncated listing would look as if shards were
+// gone.
 func list(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }

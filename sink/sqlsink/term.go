@@ -128,7 +128,7 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 }
 
 // transact runs do in a transaction that has locked the row of a shard, and returns the new row. It
-// commits unless do returns the row unchanged.
+// commits unless do fails or returns the row unchanged.
 func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.Tx, was row, found bool) (row, error)) (row, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return row{}, err
