@@ -120,6 +120,13 @@ func (o *options) load(cmd *cobra.Command, t cli.Terminal) (*settings, error) {
 	return s, nil
 }
 
+// inProperties replaces the names of options by the properties that set them.
+var inProperties = strings.NewReplacer(
+	"Options.App", "applicationName", "Options.Streams", "streamName", "Options.Worker", "workerId",
+	"Options.FanOut.Name", "fanoutConfig.consumerName", "Options.FanOut.ARNs", "fanoutConfig.consumerArn",
+	"Options.Timing.FailoverAfter", "failoverTimeMillis", "Options.Timing.HandoffTimeout", "gracefulLeaseHandoffTimeoutMillis",
+)
+
 // daemon runs the program for the shards of a worker.
 type daemon struct {
 	program   *program
@@ -150,7 +157,7 @@ func (o *options) run(cmd *cobra.Command, t cli.Terminal, url stores.URL) (err e
 		return err
 	}
 	if _, err := weir.New(client, memstore.New(), s.options); err != nil { // check the options before a store is opened
-		return fmt.Errorf("%s: %w", o.properties, err)
+		return fmt.Errorf("%s: %s", o.properties, inProperties.Replace(err.Error()))
 	}
 	if err := o.aws.Greet(ctx, client, s.options.Streams...); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -274,6 +275,36 @@ func TestCommandsOfPrograms(t *testing.T) {
 	} {
 		if _, err := findProgram(command); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", command, err)
+		}
+	}
+}
+
+// Mistakes in the command line and in the file end the command with one sentence, before a stream is
+// read.
+func TestMistakesAreExplained(t *testing.T) {
+	dir := t.TempDir()
+	file := func(text string) string {
+		path := filepath.Join(dir, "app.properties")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct{ text, want string }{
+		{"applicationName = a\nstreamName = s", "executableName is missing in the properties file"},
+		{"executableName = no-such-program\napplicationName = a\nstreamName = s", `the program "no-such-program" cannot be run`},
+		{"executableName = cat\napplicationName = a b\nstreamName = s", `applicationName "a b" must be`},
+		{"executableName = cat\napplicationName = a\nstreamName = s\nkinesisEndpoint = nonsense", `--endpoint "nonsense" is not the URL of a server`},
+		{"executableName = cat\napplicationName = a\nstreamName = s\ntableNam = t", "did you mean tableName?"},
+	} {
+		out := clitest.NewOutput()
+		args := []string{"multilang", "--strict", "--properties", file(c.text), "--store", "memory:", "--region", "eu-west-1"}
+		if !strings.Contains(c.text, "kinesisEndpoint") {
+			args = append(args, "--endpoint", "http://127.0.0.1:1")
+		}
+		code := cli.Run(t.Context(), args, cli.Terminal{Out: out, Err: out}, clitest.Weir(Command))
+		if code == cli.ExitDone || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%q: %d, %s", c.text, code, out)
 		}
 	}
 }
