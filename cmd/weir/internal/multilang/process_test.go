@@ -279,8 +279,7 @@ func TestCommandsOfPrograms(t *testing.T) {
 	}
 }
 
-// Mistakes in the command line and in the file end the command with one sentence, before a stream is
-// read.
+// A mistake in the properties file ends the command with one sentence, before a stream is read.
 func TestMistakesAreExplained(t *testing.T) {
 	dir := t.TempDir()
 	file := func(text string) string {
