@@ -145,7 +145,7 @@ func (s *Sink[T]) pass(ctx context.Context, l deadletter.Letter) error {
 	}
 	there, err := move()
 	if !there && err != nil && k.Of > 0 {
-		covered, _, made := s.makePartition(ctx, k, l.Epoch, weir.Position{}, at)
+		covered, made := s.makePartition(ctx, k, l.Epoch, weir.Position{}, at)
 		if covered || made != nil {
 			return made
 		}
@@ -154,11 +154,12 @@ func (s *Sink[T]) pass(ctx context.Context, l deadletter.Letter) error {
 	return err
 }
 
-// makePartition makes the row of a partition, for records up to last. The transaction locks the row of
-// the shard, so that an owner that is too late makes no row. known is the position of the shard's row
-// when this term last read it. makePartition returns the position of that row. If that position
-// covers the records, covered is set, and makePartition makes no row.
-func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known, last weir.Position) (covered bool, at weir.Position, err error) {
+// makePartition makes the row of a partition, for records up to last, unless the row exists. The
+// transaction locks the row of the shard, so that an owner that is too late makes no row. known is
+// the position of the shard's row when this term last read it. If the shard's row covers the
+// records, covered is set, and makePartition makes no row.
+func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known, last weir.Position) (covered bool, err error) {
+	var at weir.Position
 	of := Key{Stream: k.Stream, Shard: k.Shard}
 	err = s.rows.Update(ctx, of, func(was Row, found bool) (*Row, error) {
 		if err := checkSplit(of, was, found, known, epoch); err != nil {
@@ -171,7 +172,7 @@ func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known,
 	}, func(ctx context.Context, tx T) error {
 		return s.rows.Insert(ctx, tx, k, Row{Epoch: epoch, At: at})
 	})
-	return covered, at, err
+	return covered, err
 }
 
 // counted counts an error that says that the owner is too late. It returns the error.

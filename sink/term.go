@@ -31,11 +31,25 @@ type term[T any] struct {
 	marked  time.Time             // when that was last done
 }
 
-// open returns the handler for a term. If the shard has no row, it creates one, because a
-// transaction can lock only an existing row. The new row contains the position at which the term
-// begins. If the database is later restored to this state, the shard is read again from there.
+// open returns the handler for a term.
 func (s *Sink[T]) open(ctx context.Context, t weir.Term, apply Func[T]) (weir.ShardHandler, error) {
 	of := Key{Stream: t.Stream, Shard: t.Shard}
+	is, err := s.firstRow(ctx, of, t)
+	if err != nil {
+		return nil, err
+	}
+	made := &term[T]{Sink: s, Term: t, apply: apply, of: of, known: map[Key]weir.Position{of: is.At}}
+	if s.parts > 0 || is.Split {
+		return made, made.claim(ctx)
+	}
+	return made, nil
+}
+
+// firstRow returns the row of a shard at the beginning of a term. If the shard has no row, firstRow
+// makes one, because a transaction can lock only an existing row. The new row contains the position
+// at which the term begins. If the database is later restored to this state, the shard is read again
+// from there.
+func (s *Sink[T]) firstRow(ctx context.Context, of Key, t weir.Term) (Row, error) {
 	rows, err := s.rows.Read(ctx, t.Stream, t.Shard)
 	is, there := rows[of]
 	if err == nil && !there {
@@ -44,28 +58,24 @@ func (s *Sink[T]) open(ctx context.Context, t weir.Term, apply Func[T]) (weir.Sh
 			from = weir.Position{}
 		}
 		if err := s.rows.Make(ctx, of, Row{At: from}); err != nil {
-			return nil, err
+			return Row{}, err
 		}
 		rows, err = s.rows.Read(ctx, t.Stream, t.Shard)
 		is, there = rows[of]
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return Row{}, err
 	case !there:
-		return nil, fmt.Errorf("sink: the row of %s was removed while it was created", of)
+		return Row{}, fmt.Errorf("sink: the row of %s was removed while it was created", of)
 	case is.Epoch > t.Epoch:
-		return nil, s.counted(fenced(is.Epoch, t.Epoch))
+		return Row{}, s.counted(fenced(is.Epoch, t.Epoch))
 	case !is.Ended && !is.At.IsZero() && is.At.Compare(t.From) < 0:
 		// The row was set back after weir read it. weir reads it again before it opens the handler
 		// again.
-		return nil, fmt.Errorf("sink: %s is read from %s on, but the database is at %s", of, t.From, is.At)
+		return Row{}, fmt.Errorf("sink: %s is read from %s on, but the database is at %s", of, t.From, is.At)
 	}
-	made := &term[T]{Sink: s, Term: t, apply: apply, of: of, known: map[Key]weir.Position{of: is.At}}
-	if s.parts > 0 || is.Split {
-		return made, made.claim(ctx)
-	}
-	return made, nil
+	return is, nil
 }
 
 // claim writes the epoch of this owner to the row of the shard. From then on, earlier owners make no
@@ -223,9 +233,9 @@ func (t *term[T]) makeRow(ctx context.Context, partition int, last weir.Position
 		return false, nil
 	}
 	of, _ := t.at(t.of)
-	covered, at, err := t.makePartition(ctx, k, t.Epoch, of, last)
+	covered, err = t.makePartition(ctx, k, t.Epoch, of, last)
 	if err == nil && !covered {
-		t.note(k, at)
+		t.note(k, weir.Position{}) // an earlier attempt may have made the row, at an earlier position
 	}
 	return covered, err
 }
@@ -235,7 +245,7 @@ func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
 	k := t.key(b.Partition)
 	known, _ := t.at(k)
 	t.mu.Lock()
-	old, owned := t.old, t.owned
+	old, owned, of := t.old, t.owned, t.known[t.of]
 	t.mu.Unlock()
 	var (
 		did  verdict
@@ -249,8 +259,9 @@ func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
 		case was.Split && !owned:
 			return nil, errUnclaimed
 		}
+		known = was.At
+		was.At = later(was.At, of) // the effects of all partitions are stored up to the shard's position
 		if did, err = judge(k, was, old, b); err != nil || did.none {
-			known = was.At
 			return nil, err
 		}
 		known = did.next.At
