@@ -84,6 +84,7 @@ func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64) e
 type verdict struct {
 	todo []weir.Record // copies of the records that have not taken effect
 	next Row           // the row after the batch
+	ends bool          // the end of the shard takes effect
 	none bool          // there is nothing to do
 	// prunes means that the rows of earlier partitions are not needed any more.
 	prunes bool
@@ -114,7 +115,8 @@ func judge(k Key, was Row, old earlier, b *weir.Batch) (verdict, error) {
 	if k.Of == 0 && was.Split && (b.End || v.next.At.Compare(old.last()) >= 0) {
 		v.next.Split, v.prunes = false, true
 	}
-	v.none = len(v.todo) == 0 && !v.prunes && v.next.Ended == was.Ended
+	v.ends = v.next.Ended && (!was.Ended || len(v.todo) > 0)
+	v.none = len(v.todo) == 0 && !v.ends && !v.prunes
 	return v, nil
 }
 

@@ -46,6 +46,7 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 		next  Row
 		none  bool
 		prune bool
+		ends  bool
 		err   error
 	}{
 		{name: "the first of a shard", was: Row{At: shard.Oldest}, known: shard.Oldest, batch: weir.Batch{Epoch: 1, Records: numbered(9, 10)},
@@ -79,7 +80,9 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 		{name: "without partitions, when they are passed", was: Row{Epoch: 1, At: at(10), Split: true}, old: old, batch: weir.Batch{Epoch: 1, Records: numbered(11)},
 			next: Row{Epoch: 1, At: at(11)}, prune: true},
 		{name: "without partitions, at the end", was: Row{Epoch: 1, At: at(8), Split: true}, old: old, batch: weir.Batch{Epoch: 1, End: true},
-			next: Row{Epoch: 1, At: at(8), Ended: true}, prune: true},
+			next: Row{Epoch: 1, At: at(8), Ended: true}, prune: true, ends: true},
+		{name: "without partitions, at an end that has taken effect", was: Row{Epoch: 1, At: at(12), Ended: true, Split: true}, batch: weir.Batch{Epoch: 1, End: true},
+			next: Row{Epoch: 1, At: at(12), Ended: true}, prune: true},
 	} {
 		if c.k == (Key{}) {
 			c.k = own
@@ -95,7 +98,7 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !reflect.DeepEqual(sequences(v.todo), c.todo) || v.none != c.none || v.prunes != c.prune || !v.none && v.next != c.next {
+		if err != nil || !reflect.DeepEqual(sequences(v.todo), c.todo) || v.none != c.none || v.prunes != c.prune || v.ends != (c.ends || c.next.Ended && !c.prune) || !v.none && v.next != c.next {
 			t.Errorf("%s: %+v, %v; want %v to do, then %+v", c.name, v, err, c.todo, c.next)
 		}
 	}

@@ -272,13 +272,13 @@ func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
 				return err
 			}
 		}
-		if len(did.todo) == 0 && !b.End {
+		if len(did.todo) == 0 && !did.ends {
 			return nil
 		}
 		// Pass a batch without b's progress, because a rollback would not undo that progress.
 		return t.apply(ctx, tx, &weir.Batch{
 			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Records: did.todo, Partition: b.Partition, DoneBefore: b.DoneBefore,
-			Behind: b.Behind, End: b.End, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
+			Behind: b.Behind, End: did.ends, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
 		})
 	})
 	if gone {

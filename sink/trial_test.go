@@ -28,6 +28,7 @@ type trial struct {
 	epoch   uint64
 	all     []*owner
 	depth   int
+	spare   uint64 // an epoch before the last one, which no owner has; 0 if there is none
 	restore func()
 	quiet   bool // no disturbances
 	torn    bool // the database was restored while owners ran
@@ -63,6 +64,10 @@ func newTrial(t *testing.T, seed uint64) *trial {
 		}
 		if tr.depth < 3 && tr.rng.IntN(4) == 0 { // an earlier owner acts
 			tr.depth++
+			if epoch := tr.spare; epoch > 0 && tr.rng.IntN(3) == 0 { // it begins late
+				tr.spare = 0
+				tr.begin(epoch)
+			}
 			if o := tr.all[tr.rng.IntN(len(tr.all))]; !o.busy {
 				o.step()
 			}
@@ -82,15 +87,21 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	return tr
 }
 
-// hire makes an owner with the next epoch. It returns nil if the handler cannot be opened.
+// hire makes an owner with the highest epoch. It returns nil if the handler cannot be opened.
 func (tr *trial) hire() *owner {
+	tr.epoch += 2
+	tr.spare = tr.epoch - 1
+	return tr.begin(tr.epoch)
+}
+
+// begin makes an owner. It returns nil if the handler cannot be opened.
+func (tr *trial) begin(epoch uint64) *owner {
 	parts := []int{0, 2, 3, 16}[tr.rng.IntN(4)]
 	s, err := sink.New(&tr.db, sink.Options{Partitions: parts})
 	if err != nil {
 		tr.t.Fatal(err)
 	}
-	tr.epoch++
-	o := &owner{trial: tr, parts: parts, epoch: tr.epoch, next: map[int]int{}, done: map[int]bool{}, busy: true}
+	o := &owner{trial: tr, parts: parts, epoch: epoch, next: map[int]int{}, done: map[int]bool{}, busy: true}
 	tr.all = append(tr.all, o)
 	defer func() { o.busy = false }()
 	h := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
@@ -108,7 +119,7 @@ func (tr *trial) hire() *owner {
 	if h.Partitions != parts {
 		tr.t.Fatalf("the handlers have %d partitions, not %d", h.Partitions, parts)
 	}
-	for {
+	for range 1000 {
 		at, err := h.Position(tr.t.Context(), "orders", "0")
 		if err != nil {
 			continue
@@ -133,6 +144,8 @@ func (tr *trial) hire() *owner {
 		}
 		o.from = 0
 	}
+	tr.t.Fatalf("the handler of epoch %d cannot be opened", epoch)
+	return nil
 }
 
 // step handles one batch: of a partition, of the shard, or the end.
@@ -206,12 +219,15 @@ func (tr *trial) run() {
 		}
 	}
 	tr.quiet = true
-	for done := false; !done; {
+	for attempt, done := 0, false; !done; attempt++ {
+		if attempt == 10 {
+			tr.t.Fatalf("no owner reaches the end of the shard; the effects are %v", tr.db.Effects())
+		}
 		for _, o := range tr.all {
 			o.stopped = true
 		}
 		o := tr.hire()
-		for range 100_000 {
+		for range 10_000 {
 			if o == nil || o.ended || o.stopped {
 				break
 			}
