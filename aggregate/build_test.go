@@ -234,7 +234,8 @@ func TestBuildingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// naiveContainer is a second encoder. It needs records with keys that Add accepts.
+// naiveContainer is a second encoder. It needs at most 128 records, with keys that Add accepts and
+// short data.
 func naiveContainer(records []sub) []byte {
 	var keys, hashes []string
 	row := func(table *[]string, s string) byte {

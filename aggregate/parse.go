@@ -25,7 +25,7 @@ var (
 
 // Aggregate is a decoded container payload. The zero value is empty and ready for
 // [Aggregate.Parse]. Reuse an Aggregate for the next payload, because it keeps its tables (at most
-// about 2 MiB), which avoids allocations. It refers to the payload until the next Parse or Reset.
+// about 3 MiB), which avoids allocations. It refers to the payload until the next Parse or Reset.
 // Any number of goroutines may read it while none calls Parse, Keep or Reset.
 type Aggregate struct {
 	msg     []byte

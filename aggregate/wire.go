@@ -33,8 +33,9 @@ const (
 // The functions below read a value from b at index p and return the index after it. They return 0
 // if the value is cut short or invalid. 0 is never the index after a value.
 
-// short reads a varint of one or two bytes, which are the usual sizes. It returns 0 for other
-// varints. It is the part of uvarint that the compiler inlines in hot paths.
+// short reads a varint of one or two bytes, which are the usual sizes. It returns 0 for longer
+// varints, and for a varint in the last byte of b. It is the part of uvarint that the compiler
+// inlines in hot paths.
 func short(b []byte, p int) (v uint64, next int) {
 	if p+1 < len(b) {
 		if v = uint64(b[p]); v < 0x80 {

@@ -9,7 +9,7 @@ var steps = []time.Duration{
 	3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
 }
 
-// mostTicks is the maximum number of ticks of an axis, or one more.
+// mostTicks is the maximum number of distances between the ticks of an axis.
 const mostTicks = 7
 
 // axis returns ticks at round times of a time range.

@@ -4,6 +4,7 @@
 // even if no worker is running.
 //
 // The page is read-only unless Options.Authorize is set. It shows names, positions and errors of
-// applications, and the first characters of hashes of partition keys. It never shows payloads.
-// [Handler] asks for no password: the program that serves the page must control access.
+// applications, and the first characters of hashes of partition keys. It shows payloads only if
+// Options.ShowPayloads is set. [Handler] asks for no password: the program that serves the page
+// must control access.
 package dashboard

@@ -66,8 +66,8 @@ const (
 )
 
 // eventLog contains the events of an application, newest first: those since its first read, and
-// before these the events that the history shows. A log does not
-// change: with returns a new one.
+// before these the events that the history shows. A log does not change; the method with returns a
+// new one.
 type eventLog struct {
 	since   time.Time // time of the first read
 	history time.Time // time of the oldest report in the history; zero if there is none

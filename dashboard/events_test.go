@@ -205,8 +205,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 	}
 }
 
-// A store may return invalid data. That must not create more events than the log can hold, and must
-// not cause a panic.
+// Changes of many shards at once must become few events, and must not exceed the size of the log.
 func TestWhatHappensToManyShardsIsFewEvents(t *testing.T) {
 	t.Parallel()
 	old, now := twoWorkers(0), twoWorkers(2)

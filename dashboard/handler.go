@@ -25,15 +25,15 @@ type Options struct {
 	// The links of the page still work then, because all of them are relative.
 	Prefix string
 	// Kinesis lists the shards of a stream with their creation and closing times, and returns the
-	// retention period. The page makes one listing every 30 seconds for each stream that it shows.
-	// Without Kinesis, the page uses only the leases. The leases lack the retention period and some
-	// of the times. Optional.
+	// retention period. For each stream that it shows, the page makes one listing every 30 s, or
+	// every 2 s while the listing lacks a shard that has a lease. Without Kinesis, the page uses
+	// only the leases. The leases lack the retention period and some of the times. Optional.
 	Kinesis Kinesis
 	// Lags returns the lag of each of the given leases. It may omit leases whose lag is unknown.
 	// The page calls Lags with the unfinished leases of an application that it shows. The interval
-	// between calls is 5 s, or 50 ms per lease for more than 100 leases. Calls for different
-	// applications may overlap. The context of a call ends after 10 s. The page shows a returned
-	// error.
+	// between calls is 5 s, or 50 ms per lease for more than 100 leases. In between, the page calls
+	// Lags only for new leases. Calls for different applications may overlap. The context of a call
+	// ends after 10 s. The page shows a returned error.
 	//
 	// Without Lags, the page shows the age of each checkpoint. It then cannot show whether records
 	// are waiting after the checkpoint. Optional.
@@ -94,8 +94,9 @@ var errCannotList = errors.New("this store cannot list its applications: open on
 var assets embed.FS
 
 // Handler returns the page for the applications of a store. It may be mounted at any path. A
-// consumer in the same process may use the same store. The handler queries the store only while a
-// page is open, at most once a second per application. It starts no goroutine.
+// consumer in the same process may use the same store. The handler queries the store only for
+// requests. While the store answers, all requests within a second share one read of an application.
+// The handler keeps no goroutine between requests.
 //
 // Without Options.Authorize the page is read-only, and the handler accepts only GET and HEAD. With
 // Authorize, a write must be a POST that the page itself sent. The request contains the state that

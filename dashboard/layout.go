@@ -167,9 +167,9 @@ func heatOf(pieces []piece, cuts []shard.HashKey) []int {
 }
 
 // groupStrips divides the strips into at most most rows. It returns the first strip of each row,
-// and the end of the last row. If there are few strips, each strip is a row. Otherwise the strips
-// with the highest priority get up to half of the rows. Of the strips between them, groupStrips
-// merges as many as necessary.
+// and the end of the last row. If there are few strips, each strip is a row. Otherwise each of the
+// strips with the highest priority gets a row, but they get at most a third of the rows. Of the
+// strips between them, groupStrips merges as many as necessary.
 func groupStrips(heat []int, most int) []int {
 	n := len(heat)
 	if n <= most {

@@ -104,8 +104,8 @@ func TestColdNeighboursAreMergedAndHotOnesNot(t *testing.T) {
 	}
 }
 
-// After any splits and merges, no rectangle overlaps another. All rectangles are inside the
-// picture, and each shard is in exactly one rectangle per row.
+// After any splits and merges, no rectangle overlaps another, and all rectangles are inside the
+// picture.
 func TestNothingOverlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

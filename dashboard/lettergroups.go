@@ -17,7 +17,8 @@ const (
 	mostUnpacked = 1 << 20
 )
 
-// letterGroup contains the dead letters with the same reason and error.
+// letterGroup contains the dead letters with the same reason, and with errors of the same
+// [lettertext.Shape].
 type letterGroup struct {
 	Reason deadletter.Reason
 	Error  string      // of the newest dead letter
@@ -28,7 +29,7 @@ type letterGroup struct {
 func (g letterGroup) Newest() letterRow { return g.Rows[0] }
 func (g letterGroup) Oldest() letterRow { return g.Rows[len(g.Rows)-1] }
 
-// groupLetters groups dead letters by reason and error, the largest group first.
+// groupLetters groups dead letters by reason and shape of the error. The largest group comes first.
 func groupLetters(rows []letterRow) (all []letterGroup) {
 	type key struct {
 		reason deadletter.Reason

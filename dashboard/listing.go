@@ -61,7 +61,8 @@ func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 	}
 }
 
-// lacks reports whether the application has a lease for a shard that the listing does not contain.
+// lacks reports whether the application has an unfinished lease for a shard that the listing does
+// not contain.
 func (l *listing) lacks(stream string, s *sighting) bool {
 	for i := range s.view.Leases {
 		of := &s.view.Leases[i]

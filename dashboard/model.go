@@ -23,7 +23,7 @@ type application struct {
 	Workers  []workerInfo
 	Leader   string // "" if there is no leader
 	Streams  []string
-	Notes    []string // about workers that read different streams
+	Notes    []string // for example about workers that read different streams
 	Open     int      // shards that are not finished
 	Living   int      // workers that may be alive
 	Rate     string   // throughput, for people
@@ -240,8 +240,8 @@ func (a *application) relate(s sighting, now time.Time) {
 }
 
 // handledUpTo returns the time up to which the records of a shard are handled. If the lag is known,
-// the result is now minus the lag. Otherwise it is the arrival time of the record at the
-// checkpoint.
+// the result is now minus the lag. Otherwise it is the time of the checkpoint, or the time at which
+// the shard was opened.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
 	case of.Done:
@@ -261,7 +261,7 @@ func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	return of.Opened
 }
 
-// conclude sets the state of the application, which is the state of its worst shard.
+// conclude sets the state of the application; see [health.Conclude].
 func (a *application) conclude(s sighting) {
 	for i := range a.Shards {
 		of := &a.Shards[i]

@@ -126,9 +126,9 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look returns what is known about an application. It reads the application again if the last read
-// is older than fresh. It returns an error only if ctx ends. An error of the store is part of the
-// result.
+// look returns what is known about an application. It reads the application again unless the last
+// read is fresh; see [watched.fresh]. It returns an error only if ctx ends. An error of the store
+// is part of the result.
 func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (sighting, error) {
 	w := o.watch(app)
 	select {

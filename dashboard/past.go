@@ -143,7 +143,7 @@ func (p past) next(now time.Time) int64 {
 	return since
 }
 
-// with returns the history with more chunks. A longer version of a chunk replaces the shorter one.
+// with returns the history with more chunks. A new version of a chunk replaces the earlier one.
 // Expired chunks are dropped.
 func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, workers: map[string]string{}, odd: p.odd}

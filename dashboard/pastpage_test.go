@@ -77,8 +77,7 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 	})
 }
 
-// The first read of a page that is opened later shows since when a state lasts, and whether the lag
-// grows.
+// The first answer of a new page already says since when a state lasts, and whether the lag grows.
 func TestThePageKnowsThePastAtItsFirstLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

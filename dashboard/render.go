@@ -27,8 +27,8 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"appLink": func(app string) string { return link("app", "app", app) },
 }).ParseFS(assets, "assets/*.html"))
 
-// clean escapes characters that a terminal or a page does not show literally. Examples are marks
-// for the text direction, which could change how a line reads.
+// clean replaces characters that are not printable. Examples are marks for the text direction,
+// which could change how a line reads.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -259,8 +259,8 @@ func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sigh
 	return p
 }
 
-// find reads the application of a page and returns true, with the writer for the answer: the shell
-// of the page may be sent. If the application does not exist, find sends the answer itself and
+// find reads the application of a page. It returns the writer for the answer, because the shell of
+// the page may be sent already. If the application does not exist, find sends the answer itself and
 // returns false.
 func (h *handler) find(w http.ResponseWriter, r *http.Request, head pageHead) (sighting, http.ResponseWriter, bool) {
 	app := head.App

@@ -64,7 +64,8 @@ func (p past) shardPast(key lease.Key) shardPast {
 	return of
 }
 
-// draw draws the lag. The curve has a gap where a minute has no report or an unknown lag.
+// draw draws the lag. The curve has a gap where the lag is unknown, or where more than one minute
+// has no report.
 func (of *shardPast) draw(moments []moment, first, last int64) {
 	of.Most = time.Minute
 	for _, m := range moments {

@@ -78,7 +78,7 @@ func TestAProbeGetsTheStatus(t *testing.T) {
 	}
 }
 
-// An unchanged view answers 304, and a changed view answers again.
+// A client that has the current view gets 304. A client that has another text gets the view.
 func TestAnUnchangedPageAnswers304(t *testing.T) {
 	for _, target := range []string{"/", "/app?app=billing&span=1h", "/app?app=billing&span=1h&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001", "/events?app=billing"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestAnUnchangedPageAnswers304(t *testing.T) {
 	}
 }
 
-// The page of an application without changes stays the same although its worker sends heartbeats.
+// The page of an application without changes usually stays the same although its worker sends
+// heartbeats.
 func TestHeartbeatsDoNotChangeThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const target = "/app?app=billing&span=24h&part=1"

@@ -36,7 +36,7 @@ func (r *stateReader) then(all []moment, i int) health.State {
 }
 
 // fillPresent sets the bins of a rectangle that have no report and that the present state covers.
-// It covers the time since the state began, and the time after the last report.
+// That state covers the time since it began, and the time after the last report.
 func (h *heat) fillPresent(row []int, of *shardInfo, since time.Time) {
 	if of.Done {
 		return

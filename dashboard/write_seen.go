@@ -13,9 +13,9 @@ import (
 )
 
 // A form contains the state that its page showed. A write is refused if that state has changed. For
-// a pause, the state is the list of paused streams. For a drain, the state is the session of the
-// worker; each start of a worker has a new session. For a reset, the state is the epoch of each
-// lease to move.
+// a pause, the state is the list of paused streams. For a drain, the state is whether the session
+// of the worker is drained; each start of a worker has a new session. For a reset, the state is the
+// epoch and the target of each lease to move.
 
 // pausesSeen encodes the list of paused streams for a form.
 func pausesSeen(paused []string) string {

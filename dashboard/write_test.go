@@ -74,8 +74,7 @@ func (d *desk) forms(page string) (all []url.Values) {
 	return all
 }
 
-// form returns the form of a page that has the given action and field value. The page must contain
-// exactly one such form.
+// form returns the first form of a page that has the given action and field value.
 func (d *desk) form(page, do, key, value string) url.Values {
 	d.t.Helper()
 	for _, f := range d.forms(page) {
@@ -380,8 +379,7 @@ func TestResetIsRefused(t *testing.T) {
 	}
 }
 
-// Running workers lose their leases only if the form confirms it. A worker that was silent for its
-// failover time does not count as running.
+// Running workers lose their leases only if the form confirms it.
 func TestResetAndWorkersThatRun(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)

@@ -31,7 +31,7 @@ type Item struct {
 // called concurrently, also while workers put dead letters into the box.
 type Box interface {
 	Destination
-	// Items yields all dead letters in the order in which they were put. It yields an error for an
+	// Items yields all dead letters. The box determines their order. Items yields an error for an
 	// unreadable dead letter and continues with the next one, unless the whole box cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
 	// Mark stores the state of dead letters durably. It returns [ErrChanged] if a dead letter that
@@ -84,10 +84,11 @@ type Outcome struct {
 	Taken  int // dead letters that another process has taken; they were not handled
 }
 
-// Retry passes dead letters to handle, one after the other, in the order in which they were put. It
-// marks each dead letter as Begun before the call. After the call it marks the dead letter as Done,
-// or as Kept if handle failed. If the process ends during the call, the dead letter stays Begun,
-// because its result is unknown. An operator must then decide about it.
+// Retry passes dead letters to handle, one after the other, in the order of items. It marks each
+// dead letter as Begun before the call. After the call it marks the dead letter as Done, or as Kept
+// if handle failed. If the process ends during the call, or if the call fails after the end of ctx,
+// the dead letter stays Begun, because its result is unknown. An operator must then decide about
+// it.
 //
 // Retry continues after an error of handle, and returns the first such error. It stops after an
 // error of the box, and when ctx ends. Several processes may call it at the same time, each with

@@ -23,10 +23,9 @@ import (
 )
 
 // File returns a [Box] in a file. The file has lines of JSON for dead letters, and lines for their
-// marks. Lines are only appended, each with one write, and are on disk before Put or Mark returns.
-// The processes of one machine can therefore share the file. The file is created on first use, and
-// only its owner can read and write it. If a crash cuts a line short, the other lines stay
-// readable.
+// marks. Each write appends whole lines, which are on disk before Put or Mark returns. The
+// processes of one machine can therefore share the file. The file is created on first use, and only
+// its owner can read and write it. If a crash cuts a line short, the other lines stay readable.
 //
 // The box keeps the state of each marked dead letter of the file in memory, in about 200 bytes.
 // Dead letters without a mark need no memory.

@@ -124,7 +124,7 @@ func typeOf(err error) string {
 }
 
 // clean returns the beginning of s as valid UTF-8 without control characters. most is the maximum
-// size in bytes. Line ends are kept if lines is set.
+// size in bytes. Line ends and tabs are kept if lines is set.
 func clean(s string, most int, lines bool) string {
 	if len(s) > most {
 		for most > 0 && !utf8.RuneStart(s[most]) {

@@ -19,8 +19,8 @@ type counts struct {
 // most is the maximum number of values of a metric in a line.
 const most = 100
 
-// durations is a sample of measured durations. It contains all durations if there are at most most
-// of them. Otherwise it contains a random choice, and the longest duration.
+// durations is a sample of measured durations. It contains all durations if there are fewer than
+// most. Otherwise it contains a random choice, and the longest duration.
 type durations struct {
 	n       int
 	longest float64

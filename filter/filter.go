@@ -28,9 +28,10 @@
 // must match in the same element. A pattern that only requires absent fields below an array must be
 // true for all elements.
 //
-// A payload is read once, without decoding it. Values that no pattern contains are skipped. The
-// payload is read to its end. One reason is that the last of several fields with the same name
-// counts. The other is that invalid JSON is then always detected.
+// A payload is not decoded. It is read once, or twice if it contains dotted names of fields of the
+// patterns. Values that no pattern contains are skipped. The payload is read to its end. One reason
+// is that the last of several fields with the same name counts. The other is that invalid JSON is
+// then always detected.
 //
 // The rules are those of EventBridge. They differ as follows from event-ruler, the library that
 // Amazon published for its patterns:

@@ -310,7 +310,7 @@ func TestWildcardsWithinTheBoundAreAccepted(t *testing.T) {
 	}
 }
 
-// alternatives returns a pattern of n fields that may each have two values or be absent.
+// alternatives returns a pattern of n fields, each of which may be absent or have one value.
 func alternatives(n int) string {
 	var fields []string
 	for i := range n {

@@ -383,7 +383,8 @@ func modelEqual(v, x any) bool {
 					form.WriteString(regexp.QuoteMeta(text[i : i+1]))
 				}
 			}
-			// Compare bytes, because a pattern may contain characters outside ASCII.
+			// Quoting single bytes is safe, because QuoteMeta keeps the bytes of characters outside
+			// ASCII.
 			return isText && wildcardOf(form.String()).MatchString(s)
 		case "cidr":
 			at, err := netip.ParseAddr(s)

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// node is a field of the payload that patterns contain. It has an entry for each conjunction that
-// contains it, and each entry has states. The states of a node and its descendants are adjacent.
+// node is a field of the payload that patterns contain. It has at least one entry for each
+// conjunction that contains it, and each entry has a state. The states of a node and its
+// descendants are adjacent.
 type node struct {
 	id       int // its index in Filter.nodes; descendants have higher IDs
 	up       *node
@@ -57,7 +58,7 @@ func (n *node) child(name []byte) *node {
 type part struct {
 	of       int // index of the conjunction
 	leaves   []*values
-	isAbsent bool // the field may or must be absent
+	isAbsent bool // the field must be absent
 	fields   map[string]*part
 }
 

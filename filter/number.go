@@ -2,8 +2,9 @@ package filter
 
 import "strconv"
 
-// comparable converts a JSON number to a double. ok is false if the number is too large, or has
-// more digits than a double can represent. Such a number is only equal to the same text.
+// comparable converts a JSON number to a double. ok is false if the shortest text of the double is
+// another number, because the JSON number has too many digits, or is too large or too small. Such a
+// number is only equal to the same text.
 func comparable(s []byte) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(unsafeString(s), 64)
 	if err != nil {

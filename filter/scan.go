@@ -54,8 +54,8 @@ func stringEnd(d []byte, i int) (end int, escaped bool) {
 	}
 }
 
-// shortEnd is like stringEnd for a string of less than eight bytes without escapes. For other
-// strings it returns -1.
+// shortEnd is like stringEnd for a string of less than eight bytes without escapes. It returns -1
+// for other strings, and for strings near the end of d.
 func shortEnd(d []byte, i int) int {
 	if i+8 <= len(d) {
 		if found := special(binary.LittleEndian.Uint64(d[i:])); found != 0 {

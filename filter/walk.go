@@ -125,7 +125,7 @@ func (m *machine) leaf(n *node, v value) {
 	}
 }
 
-// array handles the elements of an array. One of them must match.
+// array handles the elements of an array that begins before i.
 func (m *machine) array(n *node, i, depth int) int {
 	d := m.data
 	if i = space(d, i); i < len(d) && d[i] == ']' {

@@ -56,7 +56,7 @@ func Example() {
 	// goes on in shardId-000000000002
 }
 
-// Every second read is throttled.
+// Every second call of ListStreams is throttled.
 func ExampleServer_Control() {
 	s, err := kinesistest.Start(kinesistest.Config{InMemory: true})
 	if err != nil {

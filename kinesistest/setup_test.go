@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// start returns a server without rate limits, and a client that does not retry. A test then
-// receives the answer to each call.
+// start returns a server, by default without rate limits, and a client that does not retry. A test
+// then receives the answer to each call.
 func start(tb testing.TB, cfg ...kinesistest.Config) (*kinesistest.Server, *kinesis.Client) {
 	tb.Helper()
 	if len(cfg) == 0 {

@@ -12,9 +12,9 @@ import (
 )
 
 // The methods in this file are shorthand for tests. They take effect immediately, whatever
-// StateDelay is. They count against no limit. Control functions do not receive them, and Requests
-// does not count them. An error fails the test that was passed to NewServer. On a server from
-// Start, an error panics. Use a Client in goroutines other than the test's own.
+// StateDelay is. They count against no rate limit. Control functions do not receive them, and
+// Requests does not count them. An error fails the test that was passed to NewServer. On a server
+// from Start, an error panics. Use a Client in goroutines other than the test's own.
 
 // Record is a stored record.
 type Record struct {

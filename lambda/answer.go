@@ -15,7 +15,7 @@ import (
 // (ReportBatchItemFailures). ids are the sequence numbers of the batch, in order. It returns the
 // index of the first record that the answer names, where handling must continue. It returns
 // len(ids) if the function handled all records. Answers that mean this are: an empty answer, null,
-// "", an object without batchItemFailures, and an empty list of failures.
+// "", an object without batchItemFailures or with null for it, and an empty list of failures.
 //
 // Lambda's behaviour for other answers (a number, a list, text that is not JSON) is not known. They
 // count as failures here, because a typo must not mean that all is done. For the same reason a list

@@ -28,8 +28,8 @@ type Handler struct {
 	// MaxAge does. It requires [weir.FailurePolicy].Destination. The default is 0, which means no
 	// limit.
 	MaxAge time.Duration
-	// Retries is called when [Handler.Windows] repeats a failed call after a backoff. The consumer
-	// itself reports all other failures. Optional.
+	// Retries is called before the pause after which [Handler.Windows] repeats a failed call. The
+	// consumer itself reports all other failures. Optional.
 	Retries func(b *weir.Batch, err error, attempt int, pause time.Duration)
 }
 

@@ -129,8 +129,8 @@ func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) 
 	}
 }
 
-// Close stops the API and ends all calls of Invoke. It waits until all goroutines of the API have
-// ended.
+// Close stops the API and ends all calls of Invoke. It waits until the API accepts no more
+// connections.
 func (r *Runtime) Close() {
 	r.end.Do(func() {
 		close(r.closed)

@@ -56,7 +56,7 @@ type windows struct {
 	span   span          // the open window
 	state  []byte        // state of the open window
 	upTo   weir.Position // position after the last record in the state
-	latest time.Time     // arrival of the latest record; zero after a window that ended early
+	latest time.Time     // arrival of the latest record; zero after a window that no later record ended
 }
 
 // read handles the shard until the shard or the lease ends.

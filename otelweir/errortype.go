@@ -12,8 +12,8 @@ import (
 // mostErrorCode is the maximum length of an error code in an attribute.
 const mostErrorCode = 64
 
-// typeOf returns the type of an error, which is a word from a small set. It never returns the text
-// of the error, because the text may contain any data.
+// typeOf returns a short name for the type of an error. It never returns the text of the error,
+// because the text may contain any data.
 func typeOf(err error) string {
 	var panicked *weir.PanicError
 	var coded interface{ ErrorCode() string }

@@ -16,7 +16,7 @@ import (
 // Handler wraps a handler. Each call with records gets a span of the kind consumer, named "process"
 // followed by the name of the stream. The context for next contains the span. The duration of the
 // call is recorded. The span has links to the spans of the records; see [Options].Carrier. A lease
-// that moves while records are handled does not count as an error of the span.
+// that is handed off while records are handled does not count as an error of the span.
 func (t *Telemetry) Handler(next weir.Handler) weir.Handler {
 	t.wrapped.Store(true)
 	return &handler{t: t, next: next, spans: t.tracer != nil}
@@ -40,7 +40,7 @@ func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 }
 
 // ShardHandlers wraps the handlers that Open creates, like [Telemetry.Handler]. It does not change
-// the other fields. A [weir.PullHandler] has no calls to measure, so only [weir.BatchHandled] is
+// the other fields. A [weir.PullHandler] has no calls to measure, so only [event.BatchHandled] is
 // recorded for it.
 func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	open := next.Open

@@ -18,7 +18,7 @@ import (
 
 // Observe makes the gauges of t report the shards of c. Each collection of metrics queries c, until
 // stop is called. c must be created with the options that were passed to [New]. A shard disappears
-// from the gauges when another worker owns it.
+// from the gauges when its lease ends.
 func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	if c == nil {
 		return nil, errors.New("otelweir: Observe needs a consumer")

@@ -50,8 +50,8 @@ type Options struct {
 	// have their own limit, which is 128 by default.
 	MaxLinks int
 	// Shards adds the shard's ID as an attribute to the gauges about single shards. Such a series
-	// ends with the lease. Without Shards, a gauge reports the worst value of the worker's shards
-	// of a stream.
+	// ends with the lease. Without Shards, the gauges report the largest lags of the worker's
+	// shards of a stream, and the number of shards in each state.
 	Shards bool
 	// ReadSpans also creates a span for each read that returned records. These spans have no links
 	// to records, because the records are handled later in another span.

@@ -18,7 +18,7 @@ type buffer struct {
 type place struct {
 	given Pending
 	taken *Pending      // the record once it is accepted
-	ready chan struct{} // has one element when it is accepted, or when the producer is closed
+	ready chan struct{} // has one element when the wait is over
 }
 
 // mostSpare limits the places that are kept for other calls.

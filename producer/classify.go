@@ -92,8 +92,8 @@ func classifyCode(code string, status int) outcome {
 	}
 }
 
-// mostUnsigned limits how many times in a row a shard's records are sent with credentials that the
-// service rejects.
+// mostUnsigned is the number of consecutive failed requests of a shard after which rejected
+// credentials are final.
 const mostUnsigned = 5
 
 // pauseAfter returns how long a shard waits after the given number of consecutive failed requests.

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// grace is how long Close waits for calls and callbacks after its context has ended.
+// grace is how long Close waits after its context has ended, and for the last events.
 const grace = 5 * time.Second
 
-// RemainingError is returned by [Producer.Close] when its context ended before each record was
-// stored.
+// RemainingError is returned by [Producer.Close] when its context ended before each record had its
+// outcome.
 type RemainingError struct {
 	Records, Bytes int // not stored, as far as the producer knows
 	MaybeStored    int // of these, records that may be in the stream
@@ -35,7 +35,8 @@ func (e *RemainingError) add(rec *Pending) {
 }
 
 // ErrAbandoned is returned by [Producer.Close] when a call of the client or a callback did not
-// return within 5 s after the context ended.
+// return within 5 s after the context ended, or an event function or the logger within 5 s after
+// them.
 var ErrAbandoned = errors.New("producer: a call of the client or a callback has not returned")
 
 // Close sends the remaining records without lingering and ends the producer. From then on Put

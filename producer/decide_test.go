@@ -137,7 +137,7 @@ func TestContainersGrowWithTheRoundTrip(t *testing.T) {
 	}
 }
 
-// A pace never allows more than its share of the limits and a burst.
+// A pace never allows more than the limits of a shard and a burst.
 func TestPaceKeepsToTheLimits(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {

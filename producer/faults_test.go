@@ -161,8 +161,8 @@ func TestAStreamBecomesAuto(t *testing.T) {
 	}
 }
 
-// If another attempt cannot change an error, the records fail at once, and their error has its
-// code.
+// If another attempt cannot change an error, the records fail with its code. Rejected credentials
+// are first tried several times.
 func TestRefusedCalls(t *testing.T) {
 	for code, calls := range map[string]int{"AccessDeniedException": 1, "ResourceNotFoundException": 1, "KMSDisabledException": 1, "ExpiredTokenException": 6} {
 		inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {

@@ -201,8 +201,8 @@ func TestMemoryWhileAStreamStandsStill(t *testing.T) {
 	})
 }
 
-// The stream is split or merged each second for a minute. None of 100,000 records is lost, and
-// consumers see the records of each key in order.
+// The stream is split or merged each second. No record is lost, and consumers see the records of
+// each key in order.
 func TestReshardingStorm(t *testing.T) {
 	count, times := 3000, 8
 	if longform.On() {

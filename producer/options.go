@@ -41,9 +41,9 @@ type Options struct {
 	// longer time saves money. The KPL's name for it is RecordMaxBufferedTime.
 	Linger time.Duration
 	// MaxAge limits how long after Put a record may wait, 100 ms to 168 h. After that the record
-	// fails with [ErrExpired]. 0, the default, is no limit. A record in flight fails when its
-	// answer arrives. After a failed request a shard pauses for at most half of MaxAge. The KPL's
-	// name for it is RecordTtl, with a default of 30 s.
+	// fails with [ErrExpired]. 0, the default, is no limit. A record in flight fails only after its
+	// answer, and only if it was not stored. After a failed request a shard pauses for at most half
+	// of MaxAge. The KPL's name for it is RecordTtl, with a default of 30 s.
 	MaxAge time.Duration
 	// MaxRequests limits the requests in flight, 1 to 1,000. Defaults to 16. Unless Unordered is
 	// set, a shard has at most one request in flight.

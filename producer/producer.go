@@ -191,7 +191,7 @@ func (p *Producer) begin() {
 	p.queue = notify.New(1000)
 	p.log = p.queue.Logger(context.Background(), p.options.Logger.Handler()).With("stream", p.stream.Name)
 	p.repeated = p.queue.Repeats(p.log)
-	go p.queue.Run(p.logPanic) // ends with the dispatcher
+	go p.queue.Run(p.logPanic) // ends with Close
 	go p.callBack()            // ends after the dispatcher
 	go p.dispatch()            // ends when the producer is closed
 }

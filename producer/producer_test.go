@@ -70,7 +70,7 @@ func closed(t *testing.T, p *Producer) {
 	}
 }
 
-// stored is a record that a consumer gets.
+// storedRecord is a record that a consumer gets.
 type storedRecord struct {
 	shard, sequence, key, data string
 	sub                        int

@@ -59,7 +59,7 @@ func history(server *kinesistest.Server, ranges map[string]shard.HashRange) (key
 	return keys, repeats
 }
 
-// faults returns a function that makes calls of PutRecords fail in every possible way until a time.
+// faults returns a function that makes calls of PutRecords fail in many ways until a time.
 func faults(seed uint64, until time.Time) func(*kinesistest.Call) kinesistest.Fault {
 	var mu sync.Mutex // guards rnd
 	rnd := rand.New(rand.NewPCG(seed, 5))

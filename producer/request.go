@@ -263,7 +263,8 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 	}
 }
 
-// dropUnfit fails records at the front that exceed the known limits of the stream.
+// dropUnfit fails records at the front that the stream would not accept: records that are too
+// large, and records without a key if the stream needs keys.
 func (c *core) dropUnfit(q *queue) {
 	for q.n > 0 {
 		switch p := q.first(); {

@@ -7,7 +7,7 @@
 //	http.Handle("/metrics", promweir.Handler(metrics))
 //
 // Counters and histograms are updated by the events of package event. Gauges come from
-// [weir.Consumer.Shards] at each scrape. Each worker exports only the shards that it holds. The
+// [weir.Consumer.Health] at each scrape. Each worker exports only the shards that it holds. The
 // sums over all workers are therefore those of the application. Labels never contain records or
 // partition keys.
 package promweir

@@ -145,8 +145,8 @@ func TestSeriesOfAShardEndWithItsLease(t *testing.T) {
 	})
 }
 
-// The end of a large answer has the lag of reading. A slow handler keeps it from arriving, and the
-// lags are known anyway.
+// The lag of reading is at the end of an answer. The lags are known even if a slow handler delays
+// the end of a large answer.
 func TestLagsOfASlowHandlerAreKnownDuringTheFirstLargeAnswer(t *testing.T) {
 	h := func(ctx context.Context, b *weir.Batch) error {
 		<-ctx.Done()

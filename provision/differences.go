@@ -79,8 +79,7 @@ func differences(want Stream, has state, tags map[string]string) []string {
 	return all
 }
 
-// otherKey reports whether two names certainly belong to different keys. An alias may belong to any
-// key.
+// otherKey reports whether two aliases or two key IDs differ. An alias may belong to any key ID.
 func otherKey(a, b string) bool {
 	id := func(key string) (name string, alias bool) {
 		alias = strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")

@@ -49,7 +49,7 @@ func Go(tb testing.TB, run func(context.Context) error) *Running {
 }
 
 // Until waits until all conditions hold at the same time. It fails the test after a minute, or if
-// the function has ended. The failure describes the current state.
+// the function ends before they hold. The failure describes the current state.
 func (r *Running) Until(conditions ...Condition) {
 	r.tb.Helper()
 	began := time.Now()

@@ -102,8 +102,8 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 
 func nothing(context.Context, *weir.Batch) error { return nil }
 
-// A killed worker handles and saves nothing more. Its shards are taken over after FailoverAfter,
-// like those of a dead process.
+// A killed worker handles no further batch and saves nothing more. Its shards are taken over after
+// FailoverAfter, like those of a dead process.
 func TestKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

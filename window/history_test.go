@@ -314,7 +314,7 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 }
 
 // If no window ends early, a record is late exactly if an earlier record was far enough ahead. All
-// other records with the same time and key are in one result.
+// other records with the same window and key are in one result.
 func TestWindowsAreThoseOfTheWatermark(t *testing.T) {
 	for seed := range seeds(8) {
 		roll := rand.New(rand.NewPCG(seed, 8))

@@ -25,7 +25,8 @@ import (
 type Why int
 
 const (
-	// Passed means that the time of the window is over. No more records of the window can arrive.
+	// Passed means that the time of the window is over. Without [Config].Time, no more records of
+	// the window can arrive. With it, later records of the window are [Late].
 	Passed Why = iota
 	// Full means that the open windows reached [Config].MaxRecords or MaxBytes. Later records of
 	// the window are in a separate result.

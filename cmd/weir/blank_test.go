@@ -80,7 +80,7 @@ func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string)
 	}
 }
 
-// everyCommand calls visit for each command that can run, including hidden commands.
+// everyCommand calls visit for each command except help and completion, including hidden commands.
 func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
 		everyCommand(sub, visit)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// The help of every visible command has a sentence about its purpose and an example to copy. It
-// also explains all flags.
+// Every visible command has a short and a long help text. Every command without subcommands also
+// has an example. The commands and flags in the examples exist.
 func TestEveryCommandTeaches(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

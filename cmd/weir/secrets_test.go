@@ -89,7 +89,7 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 	t.Parallel()
 	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	nonsense := answeringBytes(t, true, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	// These servers do not know the command for passwords, and quote it in their answers.
+	// This server does not know the commands for passwords, and quotes them in its answers.
 	echo := answeringBytes(t, false, "-ERR unknown command 'HELLO', with args beginning with: '3' 'auth' 'weir' '"+planted+"' \r\n"+
 		"-ERR unknown command 'AUTH', with args beginning with: 'weir' '"+planted+"' \r\n")
 	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)

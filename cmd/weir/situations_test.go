@@ -78,7 +78,7 @@ func situations() []situation {
 	}...)
 }
 
-// quietSituations returns the situations about owners, leaders and finished shards.
+// quietSituations returns the situations without a pause in which no worker reports a problem.
 func quietSituations(dead []string) []situation {
 	return []situation{
 		{"all is well", 2, 2, 1, "a", "ok", "all 2 shards are up to date", health.NoCause, nil, func(s *stage) {

@@ -16,7 +16,7 @@ import (
 )
 
 // talking starts a server that sends a greeting to each client and closes the connection. If wait
-// is true, it first waits for data. talking returns the address.
+// is true, it first waits until the client closes it. talking returns the address.
 func talking(t *testing.T, greeting string, wait bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

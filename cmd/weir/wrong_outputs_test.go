@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongOutputs returns inputs with full disks, pipes that nobody reads, and ports in use.
+// wrongOutputs returns inputs with full disks, unwritable files, pipes that nobody reads, and ports
+// in use.
 func wrongOutputs(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	inputs := []wronginput.Input{

@@ -28,8 +28,8 @@ type runningInput struct {
 	lines     int
 }
 
-// wrongWhileRunning returns problems with streams, files and servers that disappear while a command
-// runs.
+// wrongWhileRunning returns inputs whose stream or server disappears while a command runs, or whose
+// --exec command fails.
 func wrongWhileRunning(p *wrongPlace) []wronginput.Input {
 	if runtime.GOOS == "windows" { // Windows has no signal that asks for an end
 		return nil

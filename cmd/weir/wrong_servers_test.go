@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongServers returns inputs whose endpoint does not exist.
+// wrongServers returns inputs whose endpoint is invalid or does not answer as expected.
 func wrongServers(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	gone := clitest.UnusedAddr(t)

@@ -9,7 +9,8 @@ import (
 // invalid, so it is not looked up in DNS.
 const away = "--endpoint http://kinesis..invalid:4567"
 
-// wrongSettings returns inputs with wrong credentials, regions, profiles, clocks and proxies.
+// wrongSettings returns inputs with wrong credentials, regions, profiles, certificates, clocks and
+// proxies.
 func wrongSettings(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	tail := "tail --stream s "

@@ -55,8 +55,8 @@ func TestLettersOfAShardAreOneMessageOfLambdasForm(t *testing.T) {
 	}
 }
 
-// Dead letters that the same worker or the next owner of the shard puts again have the same
-// message.
+// Dead letters that the same worker or the next owner of the shard puts again have the same message
+// group and deduplication ID.
 func TestAMessageOfLambdasFormIsInAFIFOQueueOnce(t *testing.T) {
 	f := &fake{}
 	l := lambda(t, f, "dead.fifo")

@@ -34,11 +34,12 @@ type Received struct {
 	Receives int // how often it was received, including this time
 }
 
-// Peek returns up to most dead letters without taking them. most is at most 1000. Peek receives
-// each dead letter, which increases its receive count, and makes it visible again at once. A queue
-// with a redrive policy moves a message to its dead-letter queue if all readers together have
-// received it too often ([About].MaxReceives). SQS selects the dead letters. If messages are not
-// dead letters, Peek reports them in its error, and still returns the dead letters.
+// Peek returns up to most dead letters without taking them. A number above 1000 counts as 1000.
+// Peek receives each dead letter, which increases its receive count, and makes it visible again at
+// once. A queue with a redrive policy moves a message to its dead-letter queue if all readers
+// together have received it too often ([About].MaxReceives). SQS selects the dead letters. If
+// messages are not dead letters, Peek reports them in its error, and still returns the dead
+// letters.
 func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	defer func() { err = errors.Join(err, h.release(context.WithoutCancel(ctx))) }()

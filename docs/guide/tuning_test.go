@@ -75,7 +75,7 @@ func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 	}
 }
 
-// The page claims: a store outage of a third of FailoverAfter stops no handler.
+// The page claims: a store outage shorter than half of FailoverAfter stops no handler.
 func TestAStoreThatIsAwayForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

@@ -47,7 +47,8 @@ func TestAHistoryIsOfOneRecord(t *testing.T) {
 	}
 }
 
-// The brake counts successes since the first failure, and between the last two failures.
+// The brake counts a success only if it began after the first failure and after the last failure
+// but one.
 func TestTheBrakeCountsWhatElseWorked(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1e9+int64(seconds), 0) }
 	for _, c := range []struct {

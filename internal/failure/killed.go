@@ -19,8 +19,8 @@ import (
 // keys are handled in parallel, that field contains the done records after the checkpoint instead.
 // No shard needs both, because RunShards and RunPull reject Options.Concurrency.
 //
-// A name is a hash of 48 bits, and there are at most twenty names. For each record, the chance of a
-// collision with one of them is below 1e-13.
+// A name is a hash of 48 bits, and fewer than fifty names fit. For each record, the chance of a
+// collision with one of them is below 1e-12.
 
 const (
 	killedForm = 2 // the first byte of the text; package keyed uses another value

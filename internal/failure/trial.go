@@ -42,8 +42,8 @@ func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	return &Trial{Deaths: d, Began: now, Records: trialRecords}
 }
 
-// Suspicious reports whether enough owners have died that the next owner must handle records one at
-// a time.
+// Suspicious reports whether the next owner must handle records one at a time: because enough
+// owners have died, or because a note of an earlier trial is stored.
 func Suspicious(d lease.Deaths, after int) bool {
 	return after > 0 && (d.Count >= after || !d.Record.IsZero() || ParseKilled(d.Beyond) != nil)
 }
@@ -142,7 +142,8 @@ func (t *Trial) GaveUp(at shard.Position, epoch uint64, remembers bool) lease.De
 // Note returns the note about the trial for the owner at the given epoch.
 func (t *Trial) Note(epoch uint64) lease.Deaths { return WithKilled(t.Deaths, t.Killed, epoch) }
 
-// furthest returns the later of two positions. A sink may be behind the checkpoint.
+// furthest returns the later of two positions. A sink that stores positions may make a term read
+// records before the checkpoint, so either position may be later.
 func furthest(a, b shard.Position) shard.Position {
 	if a.Compare(b) < 0 {
 		return b

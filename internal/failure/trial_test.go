@@ -73,8 +73,7 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	}
 }
 
-// A trial begins only if enough owners have died, or if names of killed records are stored. It ends
-// after a number of records or after a time.
+// A trial begins if enough owners have died. It ends after a number of records or after a time.
 func TestATrialIsBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	if NewTrial(lease.Deaths{Count: 1}, 2, now) != nil {

@@ -211,7 +211,7 @@ func TestFanOutRenewsAtTimesOfItsOwn(t *testing.T) {
 }
 
 // If a handler hangs, its shard keeps its pages and the events that were read ahead. It delays no
-// other shard and stays within the budget.
+// other shard, and memory stays close to the budget.
 func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, budget, size = 12, 8 << 20, 200_000
 	var mu sync.Mutex

@@ -25,8 +25,8 @@ import (
 type Consumers struct {
 	Client wire.Kinesis
 	Name   string // name of the consumer, the same for every stream
-	// Given maps stream names to ARNs of consumers that others have registered. Such a stream is
-	// only read through its given consumer.
+	// Given maps stream names to ARNs of consumers that others have registered. Such a stream has
+	// fan-out only through its given consumer.
 	Given map[string]string
 	// Existing disables registration. A stream without an existing consumer then has no fan-out.
 	Existing bool
@@ -41,8 +41,8 @@ type Consumers struct {
 	streams map[streams.Stream]*consumer
 }
 
-// New returns Consumers with the given consumer name. given contains ARNs of consumers with other
-// names. Consumers log each registration.
+// New returns Consumers with the given consumer name. given contains ARNs of consumers that others
+// have registered. Consumers log each registration.
 func New(client wire.Kinesis, name string, given []string, logger *slog.Logger) *Consumers {
 	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: logger}
 	for _, arn := range given {
@@ -63,7 +63,7 @@ func New(client wire.Kinesis, name string, given []string, logger *slog.Logger) 
 type consumer struct {
 	turn   chan struct{} // contains an element while a goroutine has the turn
 	stream string        // ARN of the stream; "" if unknown
-	arn    string        // "" if the consumer was never ACTIVE
+	arn    string        // "" if there is no usable consumer
 	failed error         // error of the last search
 	ours   bool          // this process registered the consumer, or may have registered it
 	until  time.Time     // earliest time of the next search
@@ -77,7 +77,7 @@ const (
 	// not read during that time. Kinesis usually needs a few seconds.
 	registerTimeout = 30 * time.Second
 	// registerAgain is how long the result of a failed search is reused. A process with a thousand
-	// shards therefore makes only one call.
+	// shards therefore makes only one search.
 	registerAgain = 30 * time.Second
 	// absentAgain replaces registerAgain if the stream does not exist. Such a stream cannot be
 	// polled either. It may be created again at any time.
@@ -353,8 +353,8 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 	}
 }
 
-// remove deregisters a consumer, and retries as long as that can help. Kinesis may refuse to
-// deregister a consumer that is CREATING.
+// remove deregisters a consumer. It retries until ctx ends, unless a permission is missing. Kinesis
+// may refuse to deregister a consumer that is CREATING.
 func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
 	for {

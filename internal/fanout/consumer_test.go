@@ -49,7 +49,7 @@ func TestConsumersRegisterInARace(t *testing.T) {
 	}
 }
 
-// However many shards need a consumer, Kinesis gets one call. If that call fails, there is no other
+// However many shards need a consumer, one call registers it. If that call fails, there is no other
 // call for a while.
 func TestConsumersAskOnceForManyShards(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {

@@ -68,8 +68,8 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.takeovers = 0
 	}
 	what := troubleOf(err, answered)
-	// The subscription ended normally, usually after five minutes, so subscribe again at once. If
-	// it was shorter than the minimum time between two calls, subscribe waits.
+	// The subscription ended without a failure, so subscribe again at once. If it was shorter than
+	// the minimum time between two calls, subscribe waits.
 	if what == ended && served {
 		return 0, nil
 	}

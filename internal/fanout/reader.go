@@ -22,8 +22,8 @@ import (
 // Reader reads one shard through consecutive subscriptions of a fan-out consumer. It polls the
 // shard while there is no subscription. Only one goroutine at a time may use it. It must be closed.
 type Reader struct {
-	// Poll configures reading, and polls the shard while there is no subscription. Its From is
-	// always the position after the last delivered record.
+	// Poll configures reading, and polls the shard while there is no subscription. Its From moves
+	// to the position after each delivered record.
 	Poll      polling.Poll
 	Consumers *Consumers
 	// Share is the shard's share of the memory budget. The Reader owns it.
@@ -81,7 +81,7 @@ const (
 var ErrSubscribed = errors.New("another subscription of this consumer to the shard")
 
 // Next returns the next event or, while the shard is polled, the next page. Both may be empty. Next
-// retries as long as that can help. It returns the same errors as [polling.Poll.Next].
+// retries until ctx ends. It returns the same errors as [polling.Poll.Next].
 func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	f.trying(time.Now())
 	defer f.trying(time.Time{})

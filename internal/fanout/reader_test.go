@@ -206,7 +206,7 @@ func TestFanOutSeesTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// If another program uses the consumer's name, the shard is read again in time, or polled.
+// If another program uses the consumer's name, the shard is read again in time.
 func TestFanOutIsTakenOver(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"with an exception": {}, "cleanly": {TakeoverEndsCleanly: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -232,8 +232,8 @@ func TestFanOutIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new owner's subscription is refused for a while if the old subscription may still exist. That
-// is not reported as a failure.
+// A new owner's subscription may be refused for a while, because the old subscription may still
+// exist. Nothing else fails.
 func TestFanOutChangesHands(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the letter": {HoldSubscriptions: true}} {
 		t.Run(name, func(t *testing.T) {

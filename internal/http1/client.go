@@ -24,8 +24,8 @@ type Options struct {
 	// ReadTimeout is the maximum time without a received byte while an answer is awaited. With 0
 	// only the context limits it.
 	ReadTimeout time.Duration
-	// Timeout limits each request, from before it waits for a connection until its answer is
-	// closed. With 0 only the context limits it.
+	// Timeout limits each request, from before it waits for a connection until its answer is closed
+	// or gets another bound. With 0 only the context limits it.
 	Timeout time.Duration
 	// IdleTimeout is how long an unused connection is kept. Default 90 s.
 	IdleTimeout time.Duration
@@ -90,8 +90,9 @@ func (c *Client) Host(scheme, host string) (*Host, error) {
 	return h, nil
 }
 
-// CloseIdle closes unused connections. Connections in use are closed as soon as they are returned.
-// The client can still be used, and keeps the connections of later requests.
+// CloseIdle closes unused connections. Connections in use are closed when they are returned, unless
+// another request began before. The client can still be used, and keeps the connections of later
+// requests.
 func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	hosts := make([]*Host, 0, len(c.hosts))
@@ -107,12 +108,12 @@ func (c *Client) CloseIdle() {
 // Do sends a request and returns when the head of the answer was read. message is the complete
 // request with head and body. Do does not retain it. Redirects are ordinary answers.
 //
-// If repeat is set and a kept connection turns out to be closed, the request is sent again over a
-// new connection. The service may then get it twice.
+// If repeat is set and a kept connection turns out to be closed, the request is sent again over
+// another connection. The service may then get it twice.
 //
 // ctx also applies to the answer until it is closed. If ctx ends, the error is its cause. Other
-// errors are the error of the bound, errors that wrap [ErrMalformed] or [ErrHeadTooLarge], a
-// [*TimeoutError], and network errors.
+// errors are the error of the bound, [ErrSilent], errors that wrap [ErrMalformed] or
+// [ErrHeadTooLarge], a [*TimeoutError], and network errors.
 func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, nil, outgoing{whole: message}, repeat, b)
 }

@@ -212,7 +212,7 @@ func (c *conn) trim() {
 	}
 }
 
-// maxInterim is the maximum number of interim heads before the head of the answer.
+// maxInterim is the maximum number of heads of an answer, including the interim heads.
 const maxInterim = 8
 
 func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {

@@ -48,7 +48,7 @@ func tlsConfig(from *tls.Config, name string) *tls.Config {
 		config.ServerName = name
 	}
 	config.NextProtos = []string{protocol}
-	// With this setting a request is one TLS record and is sent in one write.
+	// With this setting a small request is one TLS record and is sent in one write.
 	config.DynamicRecordSizingDisabled = true
 	return config
 }

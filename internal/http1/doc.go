@@ -1,6 +1,6 @@
-// Package http1 is an HTTP/1.1 client with a single purpose. It sends small requests to few hosts
-// at a high rate, and reads their answers directly into the caller's memory. A small answer costs
-// about half as much as with net/http, because connections have no goroutines and almost nothing is
+// Package http1 is an HTTP/1.1 client with a single purpose. It sends requests to few hosts at a
+// high rate, and reads their answers directly into the caller's memory. A small answer costs about
+// half as much as with net/http, because connections have no goroutines and almost nothing is
 // allocated. The calling goroutine dials, writes and reads.
 //
 // A [Client] keeps a limited number of connections for each [Host]. [Host.Do] sends a complete

@@ -16,7 +16,7 @@ var (
 	// ErrSilent is returned by a call whose connection was closed because no byte arrived. See
 	// [Listener]. errors.Is matches it with context.DeadlineExceeded.
 	ErrSilent error = silentError{}
-	// ErrClosed is returned by Read after Close.
+	// ErrClosed is returned by Read after Close, and by Answer if no request was sent with Ask.
 	ErrClosed = errors.New("the answer was closed")
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The cases are faults of servers, with their effect on the first request and on the next one.
+// Each case is the answer of a server to two requests.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	const ok = "HTTP/1.1 200 OK\r\n"

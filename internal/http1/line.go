@@ -28,7 +28,7 @@ type Listener interface {
 }
 
 // Line sends consecutive requests and keeps the connection between them. A series of small requests
-// then uses the pool only once, and does not check whether the connection is still open. Only one
+// then uses the pool only once, and rarely checks whether the connection is still open. Only one
 // goroutine at a time may use it. The zero Line is ready to use. Call Park when no request follows.
 type Line struct {
 	c     *conn // unused since stop was set; nil while an answer is open
@@ -136,8 +136,8 @@ func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn
 	return c, stop
 }
 
-// keep takes back a reusable connection, with the watch over a context. It returns false if other
-// callers wait for a connection.
+// keep takes back a reusable connection, with the watch over a context. It returns false if the
+// line has another connection, or if other callers wait for one.
 func (l *Line) keep(c *conn, ctx context.Context, stop func() bool) bool {
 	if l.c != nil || c.host.wanted() {
 		return false

@@ -26,9 +26,9 @@ type Host struct {
 	closing bool         // keep no connection until the next request
 
 	// silent belongs to the last connection that was closed because it was silent. It is the time
-	// at which that connection last answered, in nanoseconds since the client was made. It is 0 if
-	// no connection was silent. Connections that have not answered since then are suspect, because
-	// one failure often affects all of them.
+	// at which that silence began, in nanoseconds since the client was made. It is 0 if no
+	// connection was silent. Connections that have not answered since then are suspect, because one
+	// failure often affects all of them.
 	silent atomic.Int64
 }
 
@@ -203,9 +203,9 @@ func (h *Host) suspects(c *conn) bool {
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect is called before a silent connection is closed. since is when that connection last
-// received a byte. All connections that have not answered since then become suspect. suspect closes
-// the idle ones. Connections in use are closed when they would otherwise be reused.
+// suspect is called before a silent connection is closed. since is the beginning of the silence.
+// All connections that have not answered since then become suspect. suspect closes the idle ones.
+// Connections in use are closed when they would otherwise be reused.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {

@@ -162,8 +162,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		h.client.CloseIdle()
 		check("after CloseIdle", 7, 0)
 
-		// CloseIdle marks connections in use, which are then closed when they are returned. A
-		// request in between removes the marks.
+		// Connections in use are closed when they are returned after CloseIdle, unless a request
+		// began before.
 		for _, meanwhile := range []bool{false, true} {
 			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {

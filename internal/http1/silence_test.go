@@ -290,7 +290,7 @@ func TestListeningSetsFewDeadlines(t *testing.T) {
 	})
 }
 
-// noted calls a function for each deadline that is set.
+// noted calls a function for each deadline that is set for reading.
 type noted struct {
 	net.Conn
 	set func()

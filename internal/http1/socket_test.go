@@ -132,7 +132,7 @@ func waitForData(t *testing.T, h *Host, some bool) {
 	}
 }
 
-// A session ticket between two answers does not make a TLS connection unusable.
+// A probe that finds no data does not make a TLS connection unusable.
 func TestTLSWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)

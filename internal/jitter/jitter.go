@@ -1,5 +1,5 @@
-// Package jitter is the source of all randomness in weir: wait times and names of sessions. A
-// simulation can replace it.
+// Package jitter provides random wait times, and random names for the sessions of workers. A
+// simulation can replace the source of these numbers.
 package jitter
 
 import (
@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Source returns a number. The arguments and the state of the source determine that number. The
-// first argument is a name. n is the upper limit of a duration in nanoseconds, or 0 for no limit.
+// Source returns a number. Its arguments and its state determine that number. of is a name. n is
+// the limit of a duration in nanoseconds, which the duration never reaches, or 0 for no limit.
+// Callers reduce a larger number modulo n.
 type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// spanOf returns a span of n records with different keys. The records were added in chunks. Some of
-// the records are done.
+// spanOf returns a span of at least n records with different keys. The records were added in
+// chunks. Some of the records are done.
 func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record, done []bool) {
 	s = NewSpan(n+1, 1)
 	for from := 0; from < n; {
@@ -127,8 +127,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 	}
 }
 
-// Every text is parsed without a panic. A text never makes Known skip more records than the text
-// counts.
+// Every text is parsed without a panic. A text that counts no records makes Known skip none.
 func FuzzParseBeyond(f *testing.F) {
 	s, _, _ := spanOf(rand.New(rand.NewPCG(1, 1)), 50, 0.5)
 	f.Add(s.Beyond(0, 300), uint8(0))

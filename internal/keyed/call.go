@@ -10,7 +10,7 @@ import (
 )
 
 // Call is a call of user code with records of one key. A Call is reused for other records
-// afterwards. It contains neither the batch nor the records, because a handler may keep those.
+// afterwards.
 type Call struct {
 	Delivery delivery.Delivery
 	Of       any // data of the host; it never changes once it is set

@@ -130,8 +130,8 @@ func (r *Runner) DoneBefore() shard.Position {
 
 // Fits waits until there is room for n records, and takes memory for them. bytes is the size of
 // their data and keys. It returns false if the loop must begin nothing more: because ctx ended (the
-// lease is requested back), or because Run ends. The error is the one with which Run must end, if
-// there is one, or says that ctx ended during the wait for memory.
+// lease is requested back), or because the runner stops. The error is the one with which Run must
+// end, if there is one, or says that ctx ended during the wait for memory.
 func (r *Runner) Fits(ctx context.Context, n, bytes int) (bool, error) {
 	goOn, err := r.await(ctx, func() bool {
 		_, _, since := r.span.Oldest()

@@ -76,7 +76,7 @@ func (h *host) Step(c *Call, now time.Time) Step {
 func (h *host) Fail(err error) { h.mu.Lock(); defer h.mu.Unlock(); h.failed = err }
 func (h *host) Wake()          { h.mu.Lock(); defer h.mu.Unlock(); h.woken++ }
 
-// calls returns the first records of the calls so far, sorted, and clears them.
+// calls returns the names of the records of each call so far, sorted, and clears them.
 func (h *host) calls() string {
 	synctest.Wait()
 	h.mu.Lock()

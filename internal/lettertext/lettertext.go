@@ -13,11 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// name is a word of an error that may name one record, request or address if it contains a digit.
+// name matches a word of an error. A word that contains a digit may name one record, request or
+// address.
 var name = regexp.MustCompile(`[0-9A-Za-z_-]{8,}`)
 
-// Shape returns an error without words that have digits and at least eight characters, so that
-// errors about different records are equal.
+// Shape returns an error in which each word with a digit and at least eight characters is replaced
+// by an ellipsis, so that errors about different records are equal.
 func Shape(text string) string {
 	return name.ReplaceAllStringFunc(text, func(word string) string {
 		if strings.ContainsAny(word, "0123456789") {
@@ -36,8 +37,8 @@ type Payload struct {
 	Binary bool   // Text is "", because the payload is neither JSON nor text
 }
 
-// Decode returns a payload for people. It unpacks data that begins as gzip does, up to the given
-// size in bytes.
+// Decode returns a payload for people. It unpacks data that is compressed with gzip, unless the
+// unpacked data would be larger than most bytes.
 func Decode(data []byte, most int) (p Payload) {
 	p.Data = data
 	if unpacked, ok := gunzip(data, most); ok {

@@ -44,7 +44,7 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 // Since returns the time since t.
 func Since(t Time) time.Duration { return Now().Sub(t) }
 
-// Until returns the time until t. It is at most zero if t is zero.
+// Until returns the time until t. It is zero if t is zero.
 func Until(t Time) time.Duration {
 	if t == 0 {
 		return 0

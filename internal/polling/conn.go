@@ -33,7 +33,7 @@ func (l *conn) reset(used int) {
 	*l = conn{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
 }
 
-// close closes the connection and ends the context.
+// close releases the connection and ends the context.
 func (l *conn) close() {
 	l.line.Park()
 	if l.end != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// doubt describes a position after a whole record that may have expired. Reading begins at the
-// record itself. The first record that arrives shows whether that record has expired.
+// doubt describes a position whose record may have expired. Reading begins at the record itself.
+// The first record that arrives shows whether that record has expired.
 type doubt struct {
 	at  shard.Position
 	err error // the error that indicates expiry, if there was one

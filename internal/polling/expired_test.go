@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Every expired position is reported, with any policy. It does not matter whether the service
-// refuses the position.
+// An expired position is reported, unless the service refuses it and the policy is to stay.
 func TestExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool

@@ -16,8 +16,8 @@ import (
 )
 
 // Feed reads one shard ahead of the handler. A Scheduler starts the reads, and Next returns their
-// pages. While the handler is busy, at most one further part is queued. An answer without records
-// wakes no goroutine.
+// pages. While the handler is busy, the feed reads only a limited amount ahead. Without Tips, an
+// answer without records wakes no goroutine.
 //
 // Only one goroutine at a time may use Next, Last and Close.
 //
@@ -88,8 +88,8 @@ type Owner interface {
 	// memory, because reads derive contexts from it, and a context with derived contexts needs
 	// additional memory.
 	Calls() context.Context
-	// Wake is called once after Next returned [source.ErrEmpty], as soon as there is a page. It
-	// must not block.
+	// Wake is called once after Next returned [source.ErrEmpty], when the owner should call Next
+	// again. It must not block.
 	Wake()
 }
 
@@ -125,8 +125,7 @@ type part struct {
 var partPool = sync.Pool{New: func() any { return new(part) }}
 
 const (
-	// window is the amount of an answer that is read at a time. A shard whose handler is busy has
-	// two windows in memory.
+	// window is the amount of an answer that is read at a time.
 	window = 512 << 10
 	// ahead is the maximum amount of an answer in memory. The rest is read when the handler returns
 	// memory.
@@ -159,8 +158,8 @@ func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *F
 func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 
 // Next waits for the next page, or part of a page, that contains records or ends the shard. The
-// returned page counts as delivered. Next returns the cause of ctx, errors that wrap [ErrNoShard]
-// or [ErrNoStream], or [source.ErrEmpty].
+// returned page counts as delivered. Next returns the cause of ctx, errors that wrap
+// [streams.ErrNoShard] or [streams.ErrNoStream], or [source.ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	for {
 		if ctx.Err() != nil {
@@ -393,7 +392,7 @@ func (f *Feed) wrong() *fault {
 	return f.fault
 }
 
-// fine records a successful read. It keeps an error that Next must return.
+// fine records a successful read. It keeps the counters of earlier failures.
 func (f *Feed) fine() {
 	f.poll.failures = 0
 	if was := f.fault; was != nil {

@@ -149,8 +149,8 @@ type reading struct {
 
 // after returns the parameters of the next read. got and err are the result of the previous read.
 // hungry is set if the handler waited for that read. parts is set if the handler still has pages of
-// the shard. mean is the memory of a record, or 0 if unknown. room is the maximum size of an answer
-// in bytes. share is the maximum size of the share.
+// the shard. mean is the memory of a record, or 0 if unknown. most is the maximum limit. room is
+// the maximum size of an answer in bytes. share is the maximum size of the share.
 func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
 	limit := min(r.limit, most)
 	short := shortage(err)
@@ -231,8 +231,8 @@ func shortage(err error) *codec.NoMemoryError {
 
 // The feed implements [codec.Memory] for its pages. The granted bytes are used first.
 
-// TryTake takes between least and most bytes, or no bytes. If the feed's share has the reserve of
-// the budget, TryTake takes most bytes, even beyond the budget.
+// TryTake takes between least and most bytes, or no bytes. If the feed waited in line and its share
+// has the reserve of the budget, TryTake takes most bytes, even beyond the budget.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
 	n, line := min(int(f.granted), most), f.needs > 0

@@ -44,8 +44,8 @@ const anyRoom = math.MaxInt32
 
 // answerRoom returns the maximum size of an answer in bytes. A reader with a share of a shard must
 // leave capacity to other readers at any moment, not only on average. An answer of 10 MiB blocks
-// all other readers for five seconds. If each answer contains at most one second's worth of its
-// reader's share, no reader blocks the others.
+// all other readers for five seconds. So an answer contains at most what the share allows in one
+// second, or between two reads if that takes longer.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
@@ -146,8 +146,9 @@ func slower(limit int32, room, records, bytes int) int32 {
 // requested, if the reader was waiting for that answer.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion returns the limit of records after an answer that was neither too slow nor too large for
-// the memory. It moves step by step to the number of records that fit into room.
+// portion returns the limit of records after an answer that was read without an error. It raises
+// the limit in steps until the answers fill room, and lowers it at once if an answer was larger
+// than room.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:

@@ -136,7 +136,7 @@ func TestTempo(t *testing.T) {
 	}
 }
 
-// Every pause has jitter, including the shortest one.
+// Pauses have jitter, including the shortest one.
 func TestPausesKeepShardsOutOfStep(t *testing.T) {
 	const ms = time.Millisecond
 	for name, test := range map[string]struct {

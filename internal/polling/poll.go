@@ -65,9 +65,9 @@ type whole struct {
 	retry wire.Retry
 }
 
-// Next waits until a read is due and returns the next page, which may be empty. It retries while a
-// retry can help. It returns the cause of ctx, or an error that wraps [ErrNoShard] or
-// [ErrNoStream].
+// Next waits until a read is due and returns the next page, which may be empty. It retries failed
+// reads until ctx ends. It returns the cause of ctx, or an error that wraps [streams.ErrNoShard] or
+// [streams.ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
 
 // Once is like Next, but returns an empty page after a read that lacked memory. The caller must
@@ -139,7 +139,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.Limit = max(p.Limit/2, 1)
 		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
-		// The server does not know the iterator, because the server was restarted or replaced.
+		// The server does not know its own iterator. It was probably restarted or replaced.
 		p.iterator = ""
 		wait = backoff.Next()
 	case c == "InvalidArgumentException":
@@ -277,8 +277,7 @@ func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	if !w.Last || w.Next != "" {
 		return page, nil
 	}
-	// At the end of a shard there is no iterator, and the answer contains the children. An answer
-	// with only one of the two is broken.
+	// At the end of a shard there is no iterator, and the answer contains the children.
 	var err error
 	if len(w.Children) > 0 {
 		page.Children, err = streams.Children(w.Children)

@@ -35,7 +35,7 @@ const (
 	// slow is the minimum duration of a slow read. After a slow read, the feed's next read is not
 	// part of a wave, because it would delay the wave.
 	slow = 10 * tick
-	// unusedTicks is the number of ticks after which an unused conn closes its connection.
+	// unusedTicks is the number of ticks after which an unused conn is removed.
 	unusedTicks = 40
 )
 
@@ -178,7 +178,7 @@ func (s *Scheduler) land(w *wave) {
 	}
 }
 
-// conn returns a free conn, preferably the most recently used one.
+// conn returns the most recently used free conn, or a new one.
 func (s *Scheduler) conn() *conn {
 	n := len(s.conns) - 1
 	if n < 0 {

@@ -146,7 +146,7 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 	})
 }
 
-// An answer that does not arrive delays other reads by at most a few ticks, however many answers
+// An answer that does not arrive delays other reads by at most ten ticks, however many answers
 // hang.
 func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	const shards, each = 300, 17
@@ -256,7 +256,7 @@ func TestASlowServiceIsAskedAsMuchAsMayBe(t *testing.T) {
 	})
 }
 
-// Closing a feed in the middle of a wave ends its read at once, and no other read.
+// Closing a feed in the middle of a wave ends its read soon, and no other read.
 func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
 	const shards = 300
 	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
@@ -332,7 +332,7 @@ func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	})
 }
 
-// Unused conns and their connections are removed.
+// Unused conns are removed.
 func TestLanesGo(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.stopAll()

@@ -13,7 +13,7 @@ import (
 // Unread reports whether an ended shard has records after a position. If wanted is not nil, only
 // pages for which wanted returns true count, and reading continues after the others. Unread retries
 // until ctx ends, and then returns the error of the last attempt. It also returns errors that wrap
-// [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
+// [source.ErrNoPosition], [streams.ErrNoShard] or [streams.ErrNoStream].
 func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

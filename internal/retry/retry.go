@@ -1,5 +1,5 @@
-// Package retry computes the pauses between attempts. Pauses double, and half of each is random. A
-// context can end them.
+// Package retry computes the pauses between attempts. Pauses double, and up to half of each is
+// random. A context can end them.
 package retry
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Pause returns how long to wait after a number of consecutive failures. The pause starts at the
-// parameter low after the first failure, doubles with each further failure, and never exceeds the
-// parameter high. Up to half of the pause is random.
+// Pause returns how long to wait after a number of consecutive failures, which is at least 1. The
+// longest pause is low after the first failure. It doubles with each further failure, and never
+// exceeds high. A pause is a random duration from half of the longest pause to all of it.
 func Pause(low, high time.Duration, failures int) time.Duration {
 	d := high
 	if doubled := low << (failures - 1); failures < 40 && doubled > 0 {

@@ -7,8 +7,9 @@ import (
 )
 
 // Of returns the times that a sequence number contains, to the second: when its shard was opened,
-// and when the record arrived. AWS does not document the layout, but it has not changed since 2013.
-// ok is false for a number with another layout.
+// and when the record arrived. arrived is zero if the number has no plausible arrival time. AWS
+// does not document the layout, but it has not changed since 2013. ok is false for a number with
+// another layout.
 //
 // A number has 47 hexadecimal digits, from the left:
 //

@@ -35,7 +35,7 @@ func SQLState(err error) string {
 var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
 
 // MySQLCode returns the code of an error of MySQL or MariaDB, or "" if it has none. The driver's
-// error type cannot be named without the driver, but its text begins with the code.
+// error type cannot be named without the driver, but its text contains the code.
 func MySQLCode(err error) string {
 	if err == nil {
 		return ""

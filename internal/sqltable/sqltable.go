@@ -24,9 +24,9 @@ type Database interface {
 // nil if probe then finds the table. probe is a query that returns no rows.
 //
 // Make ignores an error of create if probe succeeds. If several connections create a table at the
-// same time, Postgres returns an error to one of them (SQLSTATE 42P07 or 23505). A user who may not
-// create tables can also use an existing table. Make is safe to call concurrently. db must not be
-// in a transaction, because a failure of create would end it.
+// same time, Postgres may return an error to some of them (SQLSTATE 42P07 or 23505). A user who may
+// not create tables can also use an existing table. Make is safe to call concurrently. db must not
+// be in a transaction, because in Postgres a failure of create would abort it.
 func Make(ctx context.Context, db Database, create, probe string) error {
 	var err error
 	for range tries {

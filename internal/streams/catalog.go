@@ -13,12 +13,12 @@ import (
 
 // Catalog lists streams for an application's leader. It stores the creation time of each stream, to
 // recognize a stream that was deleted and created again with the same name. A separate call returns
-// the creation time. The Catalog makes that call before the first listing and after the second. It
-// makes the call again if the first sequence numbers in a listing have changed. A Catalog is safe
-// for concurrent use, but each stream may only have one caller at a time.
+// the creation time. The Catalog makes that call before the first listing, after the second, and
+// once per hour. It also makes the call if the first sequence numbers in a listing have changed. A
+// Catalog is safe for concurrent use, but each stream may only have one caller at a time.
 type Catalog struct {
 	Client wire.Kinesis
-	// Refused is called once if the permission to read a stream's creation time is missing.
+	// Refused is called once, for the first stream whose creation time Kinesis refuses to return.
 	Refused func(s Stream, err error)
 	// Spread is called when Kinesis begins or stops to distribute a stream's records regardless of
 	// their keys. It may be nil.

@@ -14,7 +14,8 @@ type Learner struct {
 	Ask func(ctx context.Context) ([]string, error)
 	// Learned processes an answer. An error counts as a failure of Ask.
 	Learned func(names []string) error
-	// Failed is called for each failure. since is the first failure after the last answer.
+	// Failed is called for each failure. since is the time of the first failure after the last
+	// answer.
 	Failed func(err error, failures int, since time.Time)
 	Every  time.Duration // the pause after an answer, and the maximum pause after a failure
 	// Low and High limit the pause after a failure, see [retry.Pause].

@@ -22,8 +22,8 @@ import (
 // largest quota, including closed shards.
 const maxShards = 400_000
 
-// mostPages limits the number of pages, in case a server returns empty pages. A page has 1,000
-// shards.
+// mostPages limits the number of pages, in case a server returns empty pages. A page has up to
+// 1,000 shards.
 const mostPages = 10_000
 
 // everything makes list read all pages.
@@ -41,9 +41,9 @@ func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Tim
 	return l.shards, l.date, err
 }
 
-// Start is a hash of the first sequence number of a shard. It is only valid in this process. It is
-// smaller than the number, which matters for thousands of shards. If the Start of a shard ID
-// changes, the stream was deleted and created again.
+// Start is a hash of the first sequence number of a shard. It is only valid in this process. It
+// needs less memory than the number, which matters for thousands of shards. If the Start of a shard
+// ID changes, the stream was deleted and created again.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()

@@ -46,7 +46,7 @@ func (a *answer) field(name string) string {
 }
 
 // encoding returns the content encoding of the body. It returns "" for a body without an encoding.
-// No other value is supported.
+// Callers reject any other value.
 func (a *answer) encoding() string {
 	if e := a.field("Content-Encoding"); e != "identity" {
 		return e

@@ -8,8 +8,8 @@ import (
 )
 
 // Splits reports whether the Caller can send a request first and read its answer later, see
-// [Caller.Ask]. It can do so on the path [OwnCall] with package http1, as long as no endpoint needs
-// net/http.
+// [Caller.Ask]. It can do so on the path [OwnCall] with package http1, until the first answer that
+// http1 could not parse.
 func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil && !c.fell.Load() }
 
 // Ask sends the request of a [Caller.Read] with the same arguments. The caller must then call Read,

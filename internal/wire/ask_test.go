@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A request that is sent with Ask and read later is a single call, for any answer.
+// Ask and a later Read together have the result of a Read alone, and need the credentials once.
 func TestAskedCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestAskedAndParked(t *testing.T) {
 	}
 }
 
-// Ask sends nothing for calls through the SDK or net/http.
+// Ask sends nothing for calls through the SDK or net/http, and for calls without a line.
 func TestWhatIsNotAsked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
@@ -195,7 +195,7 @@ func TestTheTimeOfAnAskedCall(t *testing.T) {
 	line.Park()
 }
 
-// An asked call allocates no more than a call without Ask.
+// This test counts the heap objects of an asked call.
 func TestAllocationsOfAnAskedCall(t *testing.T) {
 	body := cborPage(0, 0)
 	conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, len(body), body)}

@@ -199,10 +199,10 @@ func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu t
 }
 
 // BenchmarkRead prints a table with a row for each size of record and page, and for each way to
-// read. Column "x" is the CPU time as a multiple of the time in which net/http receives and drops
-// the same bytes. Column "sdk÷" is the factor by which the plain SDK takes longer. The table also
-// has the allocations per record. All ways take turns within one run. Only ratios are meaningful,
-// because machines differ and their speed varies.
+// read. Column "x limit" is the CPU time as a multiple of the time in which net/http receives and
+// drops the same bytes. Column "sdk÷" is the factor by which the plain SDK takes longer. The table
+// also has the allocations per record. All ways take turns within one run. Only ratios are
+// meaningful, because machines differ and their speed varies.
 func BenchmarkRead(b *testing.B) { compare(b, benchCases, benchModes) }
 
 // compare runs all modes on all cases in turns.

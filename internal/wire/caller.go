@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Path is the way in which calls are made. All paths use HTTP/1.1 and separate connections of the
-// Caller, with the settings of the client's HTTP client. The exception is an HTTP client that is
-// neither the SDK's nor an *http.Client with an *http.Transport: it is used unchanged.
+// Path is the way in which calls are made. Except for SubscribeToShard and the path Methods, calls
+// use HTTP/1.1 and separate connections of the Caller, with the settings of the client's HTTP
+// client. An HTTP client that cannot be configured in this way is used unchanged.
 type Path uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	// the user has set, and UnderSDK for all others.
 	AutoPath Path = iota
 	// OwnCall makes requests without the SDK's middleware stack. It uses the client's credentials
-	// and endpoint. Clients that are not plain get UnderSDK.
+	// and endpoint. Clients that are not plain get UnderSDK or PlainSDK, as with AutoPath.
 	OwnCall
 	// UnderSDK makes calls through the SDK, with a protocol that decodes answers in the same way as
 	// OwnCall. The client's middleware, tracing and logging work as usual, but the output that they
@@ -62,8 +62,8 @@ func (p Path) String() string {
 type Options struct {
 	// Path is the way in which calls are made.
 	Path Path
-	// Format is the format of requests and answers. With the default, Auto, an endpoint is called
-	// in CBOR. If an endpoint refuses or garbles CBOR, it is called in JSON.
+	// Format is the format of GetRecords and PutRecords. With the default, Auto, an endpoint is
+	// called in CBOR. If an endpoint refuses or garbles CBOR, it is called in JSON.
 	Format codec.Format
 	// Reuse makes pages share memory that is reused after [codec.Page.Release]. By default each
 	// page has its own memory.
@@ -72,7 +72,7 @@ type Options struct {
 	// which reveals records that were kept too long.
 	Poison bool
 	// Timeout is the maximum duration of one call, from before the request is signed to the end of
-	// the answer. Default 20 s.
+	// the answer or of its first part. Default 20 s.
 	Timeout time.Duration
 	// MaxBody is the maximum size of an answer in bytes. The default and maximum is 32 MiB. The
 	// service's limit of 10 MiB of records needs less, even in base64.
@@ -90,8 +90,8 @@ type Options struct {
 	// package's HTTP/1.1 client.
 	NetHTTP bool
 	// FellBack is called once for each host that sent an answer that this package's HTTP client
-	// could not parse. After that, net/http makes all requests to the host. FellBack must not block
-	// and may be called concurrently. It may be nil.
+	// could not parse. After that, net/http makes all requests about the same stream. FellBack must
+	// not block and may be called concurrently. It may be nil.
 	FellBack func(host string, why error)
 	// Silent is called at most once per minute for each endpoint with retried calls. A call is
 	// retried if its first connection was silent. times is the number of retried calls since the
@@ -130,7 +130,7 @@ type Caller struct {
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 
 	silences  sync.Map    // scheme and host to *silence
-	strangers sync.Map    // scheme and host of endpoints that net/http calls
+	strangers sync.Map    // scheme and host of endpoints that fell back to net/http
 	fell      atomic.Bool // strangers is not empty
 }
 
@@ -141,7 +141,7 @@ const (
 )
 
 // NewCaller returns a Caller for client. It starts no goroutine and makes no call. Its error names
-// the invalid field of opts.
+// the invalid fields of opts, or what client lacks.
 func NewCaller(client Kinesis, opts Options) (*Caller, error) {
 	if IsNil(client) {
 		return nil, errors.New("wire: the client is nil")
@@ -227,7 +227,7 @@ func choosePath(wanted Path, of kinesis.Options) (p Path, reason string) {
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
 // Close closes the idle connections of the Caller. Calls in progress continue, and new calls are
-// allowed.
+// allowed. The exception is Subscribe if the Caller has not subscribed before.
 func (c *Caller) Close() {
 	c.closeIdle()
 	if c.lean != nil {
@@ -237,11 +237,12 @@ func (c *Caller) Close() {
 }
 
 // GetRecords reads a page into p. It reuses p, and leaves it empty after an error. It does not
-// retry errors. If an endpoint does not support CBOR, GetRecords repeats the call once in JSON.
+// retry errors, but repeats a call once if its connection is silent. If an endpoint does not
+// support CBOR, GetRecords repeats the call once in JSON.
 //
 // Errors of the service are the same as those of the SDK. errors.As finds the types of
 // service/kinesis/types, *smithy.GenericAPIError for other codes, and *http.ResponseError of
-// aws/transport/http with the request ID. Other errors are [codec.ErrTooLarge],
+// aws/transport/http with the request ID. Other errors include [codec.ErrTooLarge],
 // [*codec.MalformedError] inside a *smithy.DeserializationError, and the error of ctx. If a call
 // took longer than [Options.Timeout], its error wraps context.DeadlineExceeded.
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *codec.Page) error {

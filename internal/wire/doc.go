@@ -23,7 +23,7 @@
 // position.
 //
 // Servers other than AWS may not support CBOR or may have bugs in it. If an endpoint refuses CBOR
-// or its answers cannot be read, the same iterator is requested in JSON at once. If JSON works, it
-// is used for the endpoint from then on ([Options.Format]). GetShardIterator always uses JSON
-// ([Caller.Iterator]). It is called rarely, and one server silently misreads times in CBOR.
+// or its answers cannot be read, the Caller tries JSON. If JSON works, it is used for the endpoint
+// from then on ([Options.Format]). GetShardIterator is requested in JSON ([Caller.Iterator]). It is
+// called rarely, and one server silently misreads times in CBOR.
 package wire

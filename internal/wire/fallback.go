@@ -8,7 +8,7 @@ import (
 
 // strange handles an answer that this package's HTTP client could not parse. The server or a proxy
 // may have sent it. From then on, net/http makes all calls to the endpoint, because it tolerates
-// more. FellBack is called once for each host.
+// more.
 func (c *Caller) strange(ep *endpoint, err error) {
 	if ep == nil || !errors.Is(err, http1.ErrMalformed) && !errors.Is(err, http1.ErrHeadTooLarge) || ep.strange.Swap(true) {
 		return

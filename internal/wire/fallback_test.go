@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// If this package's HTTP client cannot parse an answer, the call fails and this is reported once.
-// net/http then makes all calls to that host.
+// If this package's HTTP client cannot parse an answer, the call fails. net/http then makes all
+// calls to the endpoint. The fallback is reported once for each host.
 func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 	for name, odd := range map[string]func(h http.Header){
 		"a head of 200 KB": func(h http.Header) { h.Set("X-Long", strings.Repeat("x", 200_000)) },

@@ -24,11 +24,11 @@ var iteratorTargetValue = []string{iteratorTarget}
 // ErrNoIterator is returned if an answer to GetShardIterator contains no iterator.
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
-// Iterator calls GetShardIterator. It does not retry errors. A call on a silent connection is
-// repeated once, as in [Caller.GetRecords]. On the path [OwnCall] it makes its own call in JSON,
-// which saves 25 KB of allocations. This matters when thousands of shards start. Other paths, and
-// endpoints that need the SDK, use the SDK. line and retry may be nil. A line that is not used is
-// parked. Errors are the same as for [Caller.GetRecords], plus [ErrNoIterator].
+// Iterator calls GetShardIterator. It does not retry errors. On the path [OwnCall] it makes its own
+// call in JSON, which saves 25 KB of allocations. This matters when thousands of shards start.
+// Other paths, and endpoints that need the SDK, call the client. OwnCall and UnderSDK repeat a call
+// once if its connection is silent. line and retry may be nil. A line that is not used is parked.
+// Errors are the same as for [Caller.GetRecords], plus [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line, retry *Retry) (it string, err error) {
 	l := live(ctx, &Request{Line: line, Retry: retry}, c.opts.Timeout, c.slow)
 	defer l.end()

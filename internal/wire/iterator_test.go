@@ -78,7 +78,7 @@ func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 	}
 }
 
-// GetShardIterator uses an endpoint that is known from GetRecords.
+// The SDK calls GetShardIterator at the endpoint that the Caller has resolved for GetRecords.
 func TestIteratorsHaveTheEndpointOfRecords(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	for _, of := range []string{"", arn} {
@@ -205,7 +205,7 @@ func TestIteratorsThatAreNone(t *testing.T) {
 	}
 }
 
-// A hanging call ends after its timeout, or with its context, on every path.
+// A hanging call ends after its timeout, or with its context.
 func TestIteratorsThatDoNotCome(t *testing.T) {
 	for _, path := range []Path{OwnCall, PlainSDK} {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestIteratorsWithoutCredentials(t *testing.T) {
 	}
 }
 
-// Before a call goes through the SDK, the line's connection is released.
+// Before a call goes over net/http, the line's connection is released.
 func TestIteratorsOfTheSDKParkTheLine(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: `{"ShardIterator":"x"}`}[r.Header.Get("Content-Type")])

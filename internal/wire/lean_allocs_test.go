@@ -40,8 +40,8 @@ func (*echo) SetDeadline(time.Time) error      { return nil }
 func (*echo) SetReadDeadline(time.Time) error  { return nil }
 func (*echo) SetWriteDeadline(time.Time) error { return nil }
 
-// This test counts the heap objects of a whole call, from the request to the page, including the
-// network.
+// This test counts the heap objects of a whole call with this package's HTTP client, from the
+// request to the page.
 func TestAllocationsOfALeanCall(t *testing.T) {
 	for _, records := range []int{0, 10, 1000} {
 		for _, c := range []struct {

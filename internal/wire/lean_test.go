@@ -198,8 +198,8 @@ func TestResponsesInErrors(t *testing.T) {
 	}
 }
 
-// A server repeatedly sends the head of its answer and then closes the connection. Each time the
-// client returns an error. It never hangs and never mixes answers.
+// A server repeatedly sends only the beginning of an answer and then closes the connection. Each
+// time the client returns an error. It never hangs and never mixes answers.
 func TestAnswersThatBreakOff(t *testing.T) {
 	body := cborPage(20, 100)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,12 +11,11 @@ import (
 
 // A call is retried once if the connection of its first attempt is silent. This is safe because
 // GetRecords and GetShardIterator do not change anything. The first connection is closed before the
-// retry. The answer therefore cannot arrive twice, and a server that is only slow gets no
-// additional load. The retry gets the rest of the call's time.
+// retry, so the answer cannot arrive twice. The retry gets the rest of the call's time.
 
 // Retry configures the retry of a call, and reports whether a retry was made.
 type Retry struct {
-	// After is the minimum time from the request to the retry, even if the connection is silent.
+	// After is the minimum time without a received byte before the retry.
 	After time.Duration
 	// At is the time of the retry. It is zero if there was none.
 	At time.Time

@@ -29,7 +29,7 @@ import (
 
 func cborPage(n, size int) string { return string(answers.CBOR{}.Encode(answers.Sample(n, size))) }
 
-// A request in CBOR arrives as the SDK would send it, with the SDK's signature.
+// Requests in CBOR and JSON have the expected headers and members, and the SDK's signature.
 func TestRequestsAsTheyArrive(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -75,7 +75,7 @@ func TestRequestsAsTheyArrive(t *testing.T) {
 	}
 }
 
-// Plain clients use only HTTP/1.1. Their transports are not modified.
+// A Caller reads only over HTTP/1.1. The user's transports are not modified.
 func TestHTTP1IsChosenByALPN(t *testing.T) {
 	var protos sync.Map
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -102,7 +102,7 @@ func TestPutsAreThoseOfTheSDK(t *testing.T) {
 
 func nothing(*kinesis.Options) {}
 
-// On every path and in every format, the service stores the records of the request.
+// Over every HTTP client and through the SDK, the service stores the records of the request.
 func TestEveryPathPutsTheSameRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, config := range []kinesistest.Config{{NoLimits: true}, {NoLimits: true, IndefiniteCBOR: true, TLS: true}} {
@@ -191,8 +191,8 @@ func TestPutsFallBackToJSON(t *testing.T) {
 	}
 }
 
-// If a connection is closed before the answer, the request fails. This is also true for a reused
-// connection.
+// If a connection is closed before the answer, the request fails and is not repeated. This is also
+// true for a reused connection.
 func TestPutsAreNotRepeated(t *testing.T) {
 	for _, netHTTP := range []bool{false, true} {
 		var closes atomic.Bool

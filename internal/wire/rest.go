@@ -22,15 +22,17 @@ type Rest struct {
 	over  bool
 }
 
-// ErrClosed is returned by [Rest.Next] after Close, an error, or the last part.
+// ErrClosed is returned by [Rest.Next] after Close, an error, or the last part. [Subscription.Next]
+// returns it after Stop, Close or an error.
 var ErrClosed = errors.New("wire: the answer was read to its end or closed")
 
 // errHeld is the cause if an answer is closed because it held a connection without being read.
 var errHeld = errors.New("the next part of the answer was not requested in time")
 
 // Read is like GetRecords, but it may return only the first part of an answer in p. It does so if
-// the answer is larger than [Options.Window]. The returned Rest then reads the other parts. If p
-// contains the whole answer, the Rest is nil and p.Last is set.
+// the answer is larger than [Options.Window] or [Request.Window], or has an unknown length. The
+// returned Rest then reads the other parts. If p contains the whole answer, the Rest is nil and
+// p.Last is set.
 //
 // Parts consist of whole records. If a later part fails, the earlier parts stay valid. The caller
 // then continues after their last record, with a new iterator for its sequence number.

@@ -17,7 +17,7 @@ const (
 	// enoughAnswers is the minimum number of answers for the percentile.
 	enoughAnswers = 20
 	// firstTries is the initial number of available retries, for programs that make few calls.
-	// mostTries is the maximum. It equals the maximum number of connections, because all of them
+	// mostTries is the maximum. It equals the default maximum of connections, because all of them
 	// can die at once.
 	firstTries = 10
 	mostTries  = defaultMaxConns

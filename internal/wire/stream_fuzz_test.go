@@ -37,9 +37,9 @@ func open(s *Subscription, stream io.Reader) error {
 	return s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
 }
 
-// naiveEvents reads a stream with the SDK's decoder for messages and this package's decoder for
-// single events, which has its own fuzz tests. naiveEvents returns the events up to the one that
-// ends the stream. whole reports whether the messages up to that event are well-formed.
+// naiveEvents reads a stream with the SDK's decoder for messages and package codec's decoder for
+// single events, which has its own fuzz tests. naiveEvents returns the events up to the message
+// that ends the stream. whole reports whether all messages are well-formed events.
 func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {
@@ -69,8 +69,7 @@ func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 
 // FuzzStream reads a whole subscription in random fragments. The events equal those of the SDK's
 // decoder, up to the end or the first broken message. A broken message causes a documented error.
-// The number of reads is at most the number of bytes, and memory is at most the number of received
-// bytes.
+// The number of reads and the memory are limited in proportion to the number of received bytes.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
 	hello := answers.EventMessage(f, "initial-response", codec.JSONType, "{}")

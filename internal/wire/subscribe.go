@@ -66,8 +66,8 @@ type eventReader interface {
 // supports it. It requests events in JSON, or in CBOR if [Options.Format] is CBOR. It reads events
 // in both formats.
 //
-// Subscribe returns errors of the SDK like [Caller.GetRecords], the cause of ctx, or an error that
-// wraps [ErrNoAnswer] or [codec.ErrFrame].
+// Subscribe returns errors of the SDK like [Caller.GetRecords], the cause of ctx, [ErrEnded] for an
+// empty stream, or an error that wraps [ErrNoAnswer], [ErrNoEvents] or [codec.ErrFrame].
 func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
 	s := &Subscription{c: c}
 	// The context of the call is also the context of the stream. It must outlast ctx, which may
@@ -111,7 +111,7 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 // error. Next ignores events of unknown kinds. After an error the subscription is closed.
 //
 // If p.Memory is a [codec.WaitingMemory], Next also waits for memory. During that wait the service
-// can send at most one flow-control window of data ([streamWindow]).
+// can send at most one flow-control window of data over HTTP/2 ([streamWindow]).
 //
 // The errors are those of the service, as in [Caller.GetRecords], those of p.Memory,
 // [codec.ErrFrame], [codec.ErrTooLarge], and [ErrEnded]. An error wraps [ErrSilent] if no complete

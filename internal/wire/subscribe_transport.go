@@ -41,13 +41,15 @@ const (
 
 // streamDoer returns an HTTP client with its own connections and the settings of the given HTTP
 // client. It is tuned for streams that last minutes. It uses HTTP/2 if the transport supports it,
-// any number of connections, and no timeout for whole calls.
+// any number of connections, and no timeout for whole calls. An HTTP client of another type is
+// returned unchanged.
 func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the SDK's client itself can apply a read timeout.
+			// Only the SDK's client itself can apply a read timeout. It also keeps its timeout for
+			// whole calls.
 			return c.WithTransportOptions(tuneForStreams), nothing
 		}
 		t := c.GetTransport()

@@ -216,7 +216,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// The settings of the user's HTTP client apply, except those that would end streams after minutes.
+// The settings of the user's HTTP client apply, except those that would limit or end streams.
 func TestTransportsForStreams(t *testing.T) {
 	never := new(http.Protocols)
 	never.SetHTTP1(true)

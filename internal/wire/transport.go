@@ -17,10 +17,10 @@ type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// ownClient returns an HTTP client with its own connections and the settings of a plain client's
-// HTTP client. It uses only HTTP/1.1, which takes half the CPU time of HTTP/2 for answers of a
-// megabyte. It uses at most conns connections at a time. closeIdle closes the idle ones. ownClient
-// does not modify objects of the user.
+// ownClient returns an HTTP client with its own connections and the settings of the given HTTP
+// client. It uses only HTTP/1.1, which takes half the CPU time of HTTP/2 for answers of a megabyte.
+// It uses at most conns connections to a host at a time. closeIdle closes the idle ones. An HTTP
+// client whose transport cannot be changed is returned unchanged.
 func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
@@ -103,8 +103,8 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 // stay follows no redirect, because the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// tunable reports whether a transport can use HTTP/1.1. It cannot if it has its own function to
-// dial TLS, or if it only allows HTTP/2.
+// tunable reports whether a transport can be restricted to HTTP/1.1. This is impossible if it has
+// its own function to dial TLS, or if it only allows HTTP/2.
 func tunable(t *http.Transport) bool {
 	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
 	return t.DialTLS == nil && t.DialTLSContext == nil && (t.Protocols == nil || t.Protocols.HTTP1())

@@ -2,10 +2,10 @@
 //
 //	go run ./scripts/runtests [-note TEXT] [-slowest N] [go test flags] PACKAGE...
 //
-// It runs every package even if one of them does not build. It prints one line for each package,
-// and the output of failed tests only. It shortens goroutine dumps. The summary at the end has at
-// most ten lines: it counts the tests and names the failures. It also names a file with the output
-// that was left out. With -slowest, the N slowest tests are listed before the summary. The exit
+// It runs every package even if one of them does not build. It prints one line for each package
+// with tests, and the output of failed tests only. It shortens goroutine dumps. The summary at the
+// end counts the tests and names at most seven failures. After a failure, it also names a file with
+// the complete output. With -slowest, the N slowest tests are listed before the summary. The exit
 // code is 1 if anything failed or if no test ran.
 package main
 

@@ -124,9 +124,9 @@ func (r *report) packageEnded(e event) {
 	}
 }
 
-// packageFailed reports a package that failed although none of its tests reported a failure. The
-// package panicked, timed out, or left goroutines behind. packageFailed names the tests that were
-// running.
+// packageFailed reports a failed package. Tests that were still running failed too: the package
+// panicked or timed out. If no test failed, packageFailed names the package itself, which has left
+// goroutines behind, for example.
 func (r *report) packageFailed(pkg string) {
 	for u := range r.running {
 		if u.pkg == pkg && u.test != "" {
@@ -165,7 +165,7 @@ func (r *report) listSlowest(n int) {
 	}
 }
 
-// close prints the summary, which has at most ten lines. It returns whether there were no failures.
+// close prints the summary. It returns false if there were failures, or if no test passed.
 func (r *report) close(took time.Duration, log, load string) bool {
 	if load != "" {
 		load = ", load " + load

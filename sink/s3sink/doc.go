@@ -14,7 +14,8 @@
 //
 // The key contains the hour (in UTC) in which the first record arrived at the service, the shard,
 // and the sequence number of that record. An object ends when the hour changes, when it reaches a
-// size or an age, and at the end of the shard. It never ends inside an aggregate.
+// size or an age, when the memory is full, and at the end of the term or of the shard. It never
+// ends inside an aggregate.
 //
 // # The chain
 //
@@ -37,5 +38,5 @@
 //
 // The name of a link contains the number of digits of the sequence number, in three digits, and
 // then the sequence number. Every digit is subtracted from 9. The newest link is therefore listed
-// first, and a single request finds the end of the chain.
+// first, and a single request finds it.
 package s3sink

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// trouble makes one in six calls to a bucket fail, in all possible ways. Other calls take long.
+// trouble makes one in six calls to a bucket fail, in different ways. Some other calls take long.
 func trouble(bucket *fakes3.Server, seed uint64) {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 1))

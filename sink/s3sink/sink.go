@@ -134,7 +134,7 @@ func (s *Sink) PullHandler() weir.PullHandler {
 }
 
 // Position returns the position at which the objects of a shard end. It returns the zero Position
-// if there are none. It makes three requests, no matter how long the chain is.
+// if there are none. It makes at most three requests, no matter how long the chain is.
 func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
 	end, err := s.chain(stream, shardID).end(ctx)
 	switch {
@@ -217,8 +217,8 @@ func (p Partition) folder(arrived time.Time) string {
 }
 
 // later reports whether a record that arrived at t belongs to a later folder than one that arrived
-// at first. Arrival times are not always in order. A record with a slightly earlier time stays in
-// the folder.
+// at first. Arrival times are not always in order. A record with an earlier time stays in the
+// folder.
 func (p Partition) later(first, t time.Time) bool {
 	return t.After(first) && p.folder(first) != p.folder(t)
 }

@@ -218,7 +218,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 	})
 }
 
-// An object contains records of one hour, according to the arrival of its first record.
+// An object contains only records of one hour or day, or of any time, depending on the partition.
 func TestObjectsAreCutWhereTheHourChanges(t *testing.T) {
 	for p, folders := range map[s3sink.Partition]int{s3sink.Hourly: 3, s3sink.Daily: 2, s3sink.Unpartitioned: 1} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 }
 
 // If the answer to a write is lost, the write is neither made twice nor skipped. The answer may be
-// lost once, or as often as the SDK retries.
+// lost once, or for all three attempts of the SDK.
 func TestALostAnswerIsHarmless(t *testing.T) {
 	for name, lost := range map[string]int{"once": 1, "every time": 3} {
 		for what, of := range map[string]func(string) bool{"a link": func(key string) bool { return !isObject(key) }, "an object": isObject} {

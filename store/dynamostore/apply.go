@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Apply implements [lease.Store]. It executes adjacent actions of one kind on different leases in
+// Apply implements [lease.Store]. It executes adjacent actions of one kind on different rows in
 // parallel.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	ctx, cancel, err := s.begin(ctx, app)
@@ -274,8 +274,8 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 
 // afterRefusal reads the lease of an action after DynamoDB refused the conditional write. The row's
 // mark shows whether an earlier attempt of this call wrote it and only the answer was lost. The row
-// may also be the result of an earlier call that failed before its announcement. afterRefusal
-// therefore returns all sessions in the row, to be notified.
+// may also be the result of an earlier call that failed before its announcement. Except for a
+// Create, afterRefusal therefore returns the owner and the revoked session, which must be notified.
 func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
 	it, err := s.get(ctx, a.String(), app, target(a))
 	if err != nil || it == nil {

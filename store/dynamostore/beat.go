@@ -126,8 +126,8 @@ func (s *Store) carryOutAndSettle(
 	return row, err
 }
 
-// heldBy returns the leases of a session. row is the session's row. heldBy reads only leases that
-// are not cached.
+// heldBy returns the leases of a session. row is the session's row. heldBy reads leases only if the
+// cached ones are out of date.
 func (s *Store) heldBy(ctx context.Context, key orderKey, row workerRow) ([]lease.Lease, error) {
 	if held, ok := s.known(key, row.told); ok {
 		return held, nil
@@ -163,11 +163,11 @@ func checkReport(r lease.Report) (lease.Report, error) {
 	return r, nil
 }
 
-// givesBack reports whether p can change more than a checkpoint.
+// givesBack reports whether p releases, finishes or acknowledges a lease.
 func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
 // touch makes the only write of an idle heartbeat. It increases the heartbeat count and stores the
-// report. If the report releases leases, the same write announces the release; see settle.
+// report. If the report releases leases, the same write makes the session unsettled; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
 	var troubles []byte
 	if len(r.Troubles) > 0 {
@@ -206,7 +206,7 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 
 // settle announces the released leases of a report after the report was executed. It notifies
 // heirs, and increases freed for views. If a report is interrupted, its session stays unsettled
-// until its next heartbeat or its end. Until then, no view uses cached data about the session.
+// until its next heartbeat, or until its row is removed. Until then, every view reads the leases.
 func (s *Store) settle(ctx context.Context, app, session string, heirs news) (workerRow, error) {
 	if err := s.tell(ctx, app, heirs); err != nil {
 		return workerRow{}, err

@@ -355,8 +355,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// If the user's client panics in a goroutine of the store, the call fails. If it panics in the
-// caller's goroutine, the caller gets the panic.
+// If the user's client panics in a goroutine of the store, the call fails.
 func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
 		// The heartbeat's write gets this answer. Its reads run in another goroutine and panic.

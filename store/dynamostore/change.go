@@ -102,7 +102,7 @@ func (c *change) remove(attr string) *change {
 	return c
 }
 
-// when adds a comparison to the condition. The comparison is false if the attribute is absent.
+// when adds a comparison to the condition.
 func (c *change) when(attr, operator string, v types.AttributeValue) *change {
 	c.conditions = append(c.conditions, c.name(attr)+" "+operator+" "+c.value(v))
 	return c

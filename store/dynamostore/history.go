@@ -64,7 +64,7 @@ func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk
 	return s.expireHistory(ctx, app, c.Expired())
 }
 
-// expireHistory removes up to expiredAtOnce chunks that began before a minute.
+// expireHistory removes up to expiredAtOnce chunks that began before the given minute.
 func (s *Store) expireHistory(ctx context.Context, app string, before int64) error {
 	expired, err := s.historyBetween(ctx, app, historyRow(0, ""), historyRow(before, ""), expiredAtOnce)
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	_, _, _ = s.update(ctx, "resign", c, types.ReturnValueNone)
 }
 
-// readBeats reads the leader and the heartbeat counts of all other sessions.
+// readBeats reads the leader and the heartbeat counts of all other sessions that have not ended.
 //
 // The rows of the group are adjacent, so one Query returns them. It costs one read unit per 4 KB in
 // total, which is about 15 sessions. To read only the two rows about the leader would cost two

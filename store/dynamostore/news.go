@@ -35,7 +35,7 @@ func (n news) add(session string, k lease.Key) {
 	}
 }
 
-// rows returns the entries for the session's row, or nil if there are too many.
+// rows returns the entries for the session's row, or nil if they are too many or too long.
 func rows(keys []lease.Key) []string {
 	all := make([]string, 0, len(keys))
 	size := 0

@@ -12,18 +12,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxTries limits how often a write is prepared again because the row changed after it was read.
-// Each such change is another successful write to the same lease, which is rare. So many changes
-// one after the other indicate a bug.
+// maxTries limits how often a call starts again because others changed the rows that it had read.
 const maxTries = 20
 
 // progress is the result of executing a report.
 type progress struct {
-	// refused is set if a part was ignored, because the session's leases differ from those in the
-	// store.
+	// refused is set if a part was ignored. The session's cached orders may then be wrong.
 	refused bool
 	tell    news // leases that sessions received
-	// back contains the epochs of the leases that the session lost in this call.
+	// back contains the leases that the session gave back, with the epochs at which it held them.
 	back map[lease.Key]uint64
 }
 
@@ -77,7 +74,8 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward and stores the load, if the epoch matches.
+// checkpoint moves a position forward and stores the load and the deaths, if session owns the lease
+// at the epoch of p.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
 	save := func(position bool) (bool, error) {
 		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))
@@ -125,7 +123,7 @@ const (
 	finished             // without an owner, and done
 )
 
-// decide returns the effect on l of a progress that releases a lease.
+// decide returns the effect on l of a progress for which givesBack is true.
 func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	switch {
 	case l.Owner == session && l.Epoch == p.Epoch && p.Position.IsEnd():
@@ -198,8 +196,9 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
 }
 
-// asSeen returns a change on the condition that l is unchanged, including the position. The
-// position matters because a concurrent checkpoint of the owner must not be undone.
+// asSeen returns a change on the condition that the owner, heir, revoked session, epoch and
+// position of l are unchanged. The position matters because a concurrent checkpoint of the owner
+// must not be undone.
 func asSeen(app string, l lease.Lease) *change {
 	return newChange(app, leaseRow(l.Key)).
 		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
@@ -240,7 +239,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	defer cancel()
 	defer s.forget(orderKey{app, r.Session})
 
-	// Until the row is deleted, its mark tells views that a change of leases is in progress.
+	// Until the row is deleted, attrUnsettled makes every view read the leases.
 	row := workerRowKey(r.Session)
 	_, lives, err := s.update(ctx, "session "+r.Session+" leaves",
 		newChange(app, row).set(attrLeaving, yes()).set(attrUnsettled, yes()).exists(attrRow).absent(attrEnded), types.ReturnValueNone)

@@ -31,8 +31,9 @@ type Options struct {
 //
 // Each call retries throttled, failed and unanswered requests until its context ends, or for 30
 // seconds if the context has no deadline. The client's own retries are not used. If the client's
-// HTTP client is one of the SDK's or of net/http, the Store uses separate connections with the same
-// settings. The Store replaces these connections if a request is not answered in time.
+// HTTP client is the SDK's, or net/http's with an http.Transport, the Store uses separate
+// connections with the same settings. The Store replaces these connections if a request is not
+// answered in time.
 //
 // An error wraps [lease.ErrSetup] if the table is missing or has other keys, or if a permission is
 // missing.
@@ -46,8 +47,8 @@ type Store struct {
 
 	mu     sync.Mutex // never held during a request
 	orders map[orderKey]orders
-	// news contains the sessions with news in their rows. The value is the time at which the news
-	// was written, relative to born.
+	// news contains the sessions with news in their rows. The value is the time at which this Store
+	// first saw the news, relative to born.
 	news map[orderKey]time.Duration
 	// doubt contains, by application, when an announcement was last possibly lost, relative to
 	// born.

@@ -218,8 +218,9 @@ func (s *Store) policyResource() string {
 }
 
 // Policy returns an IAM policy as JSON. It contains the permissions that a worker needs for the
-// table with the given ARN. [Store.Migrate] also needs dynamodb:CreateTable, and [Store.Apps]
-// also needs dynamodb:Scan. Workers need neither.
+// table with the given ARN. [Store.Migrate] also needs dynamodb:CreateTable, dynamodb:TagResource
+// for tags, and dynamodb:UpdateContinuousBackups for point-in-time recovery. [Store.Apps] also
+// needs dynamodb:Scan.
 func Policy(tableARN string) string {
 	return `{
   "Version": "2012-10-17",

@@ -19,11 +19,11 @@ const readInFull = time.Minute
 
 // View implements [lease.Store].
 //
-// It reads the rows of the group, which are the workers and the leader, then the leases, and then
-// the rows of the group again. The revision summarizes the first read. It contains the count of
-// announced changes, and the count of freed leases of each session. Both increase after the leases
-// changed. Leases that were read after the counts therefore contain every counted change, and
-// possibly later ones.
+// It reads the rows of the group, which are the workers and the leader. If the leases may have
+// changed, it then reads the leases, and the rows of the group again. The revision summarizes the
+// first read. It contains the count of announced changes, and the count of freed leases of each
+// session. Both increase after the leases changed. Leases that were read after the counts therefore
+// contain every counted change, and possibly later ones.
 //
 // A session announces in advance that it will release leases, and is unsettled until it has
 // announced that it released them. While a session is unsettled, every view counts as changed.

@@ -32,7 +32,7 @@ type storedLease struct {
 	Deaths   string `json:"d"` // absent in leases that the previous version wrote
 }
 
-// fixedLease contains the fields of a lease that never change.
+// fixedLease contains the fields of a lease that only a Replace changes.
 type fixedLease struct {
 	Parents []string `json:"parents,omitempty"`
 	Start   string   `json:"start"`

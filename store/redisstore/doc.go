@@ -9,9 +9,10 @@
 //
 // # Cost of a call
 //
-// Every call is one script, so it takes effect as a whole or not at all, and needs one round trip.
-// An idle heartbeat reads and writes the session's row, and reads the leases that the session
-// holds. The number of other leases does not matter.
+// Every call of [lease.Store] is one script, so it takes effect as a whole or not at all, and needs
+// one round trip. Only [Store.Apply] divides a long list of actions. An idle heartbeat reads and
+// writes the session's row, and reads the leases that the session holds and the counts of the other
+// sessions. The number of other leases does not matter.
 //
 // # Requirements
 //
@@ -25,10 +26,10 @@
 // # Restarts and failovers
 //
 // After a restart or failover, the server may have lost the latest changes of owners. Each script
-// therefore compares the server's run_id with the run_id at the last write to the application. If
-// they differ, all sessions are over. All leases then belong to a session that never sends a
-// heartbeat, until the leader finds it dead. That takes at least as long as any worker may still
-// act on its leases. The consequences are:
+// for leases therefore compares the server's run_id with the run_id at the last write to the
+// application. If they differ, all sessions are over. All unfinished leases then belong to a
+// session that never sends a heartbeat, until the leader finds it dead. That takes at least as long
+// as any worker may still act on its leases. The consequences are:
 //
 //   - No two workers hold the same lease at the same time. Epochs are never reused, because they
 //     increase by 2^20.

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// rowsAtOnce is the maximum number of rows that one statement reads or writes.
+// rowsAtOnce is the maximum number of rows in the parameters of one statement.
 const rowsAtOnce = 200
 
 // preload reads the leases with these keys in a few statements, and records which of them do not

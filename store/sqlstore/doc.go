@@ -17,11 +17,11 @@
 //
 // # Transactions
 //
-// Every call is one transaction, except ordinary heartbeats on MySQL. The transaction takes effect
-// as a whole or not at all, even if the process is killed during the call. If the answer of a call
-// was lost, the call may have taken effect, as the contract allows. A call waits while other
-// processes write. It fails if its context ends, or after 30 seconds if the context has no
-// deadline.
+// Every call that writes is one transaction, except ordinary heartbeats on MySQL. The transaction
+// takes effect as a whole or not at all, even if the process is killed during the call. If the
+// answer of a call was lost, the call may have taken effect, as the contract allows. A call waits
+// while other processes write. It fails if its context ends, or after 30 seconds if the context has
+// no deadline.
 //
 // # Postgres and MySQL
 //
@@ -38,16 +38,17 @@
 // lacks confirmed transactions, the state goes back in time, and the store cannot detect this. Use
 // synchronous replication.
 //
-// An ordinary heartbeat neither starts a session nor returns a lease. It is one statement on
-// Postgres. On MySQL it is two statements, or three with checkpoints, and each is a separate
-// transaction. Every other call is a transaction at READ COMMITTED that locks the rows it reads,
-// beginning with the row of the application. Such transactions of one application run one after the
-// other, so a stricter isolation level would not help.
+// An ordinary heartbeat neither starts a session nor resigns leadership, and reports only
+// checkpoints and loads. It is one statement on Postgres. On MySQL it is two statements, and one
+// more each for checkpoints and for loads, and each is a separate transaction. Every other call
+// that writes is a transaction at READ COMMITTED that locks the rows it reads, beginning with the
+// row of the application. Such transactions of one application run one after the other, so a
+// stricter isolation level would not help.
 //
 // Ordinary heartbeats run in parallel to these transactions. Their writes are conditional, row by
-// row: the session must not have ended, and owner, epoch and position must match. Deadlocks are
-// retried until the context ends, and so are collisions of two transactions that create the same
-// row. The store never uses a server's clock.
+// row: the session must not have ended, owner and epoch must match, and the position must be later.
+// Deadlocks are retried until the context ends, and so are collisions of two transactions that
+// create the same row. The store never uses a server's clock.
 //
 // # SQLite
 //
@@ -70,7 +71,7 @@
 //
 // # Cost of a heartbeat
 //
-// On SQLite an idle heartbeat is one transaction of three statements. It increments the heartbeat
-// count in the session's row, reads the leader, and reads the session's leases by an index. It
-// writes no lease. A checkpoint updates the lease's row.
+// On SQLite an idle heartbeat is one transaction of four statements. It increments the heartbeat
+// count in the session's row, reads the session's leases by an index, and reads the leader and the
+// counts of the other sessions. It writes no lease. A checkpoint updates the lease's row.
 package sqlstore

@@ -130,11 +130,11 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary heartbeat is two statements, or three with checkpoints, each in a separate
-// transaction. A common transaction is not needed. The first statement checks that the session is
-// alive and increases its count. A leader that saw the earlier count can then no longer end the
-// session. Each checkpoint is conditional on owner, epoch and position. The last statement reads
-// the resulting state.
+// An ordinary heartbeat is two statements, and one more each for checkpoints and for loads. A
+// common transaction is not needed. The first statement checks that the session is alive and
+// increases its count. A leader that saw the earlier count can then no longer end the session. Each
+// checkpoint is conditional on owner, epoch and position. The last statement reads the resulting
+// state.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`

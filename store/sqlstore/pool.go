@@ -19,8 +19,8 @@ const (
 	mostLooked = 64
 )
 
-// onConn calls do with one connection of the pool. It closes the connection if a failed transaction
-// may have left it in an unknown state.
+// onConn calls do with one connection of the pool. If an earlier call timed out, it first checks
+// the unused connections.
 func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)

@@ -132,7 +132,7 @@ func hopelessPostgres(err error, fresh bool) string {
 // the rows that it changes in their current state. An ended session is not found, and a lease with
 // a new owner accepts no position. In the latter case, the orders of the statement are out of date:
 // they show that the lease is still held and its position is saved. errCollided then makes the
-// store read the orders again.
+// store repeat the heartbeat.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8, streams = $9

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Many workers call a server over a network. Every worker sends a heartbeat each second. That
-// heartbeat must not be a transaction of many round trips, and must only lock the rows that it
-// changes. If a heartbeat neither starts a session nor releases a lease, it therefore uses a faster
-// method.
+// Many workers call a server over a network. By default, every worker sends a heartbeat each
+// second. That heartbeat must not be a transaction of many round trips, and must only lock the rows
+// that it changes. An ordinary heartbeat, as the package comment defines it, therefore uses a
+// faster method.
 
 // heldColumns are the leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
@@ -69,7 +69,7 @@ func (q quickBeat) json() (string, error) {
 }
 
 // steps converts the progress of a report. quick is false if the progress contains anything other
-// than positions and loads.
+// than positions and loads, or contains a lease twice.
 func steps(progress []lease.Progress) (all []step, quick bool) {
 	seen := make(map[lease.Key]bool, len(progress))
 	for _, p := range progress {
@@ -92,8 +92,8 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 	return all, true
 }
 
-// beatQuickly executes a report that neither starts nor ends anything. It returns false for other
-// reports.
+// beatQuickly executes an ordinary heartbeat. quick is false if the heartbeat is not ordinary, or
+// if the version of the tables must be checked first.
 func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
 	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.isChecked() {
 		return lease.Orders{}, false, nil

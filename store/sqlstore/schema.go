@@ -139,7 +139,8 @@ func (s *Store) makeVersions(ctx context.Context) error {
 	})
 }
 
-// migrateAlone makes concurrent migrations of these tables wait until done is called.
+// migrateAlone makes concurrent migrations of these tables wait until done is called, or until the
+// transaction ends.
 func (t *tx) migrateAlone() (done func(), err error) {
 	none := func([]any) error { return nil }
 	if t.dialect.migrating != "" {

@@ -106,9 +106,9 @@ func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	}
 }
 
-// beginSQLite takes the write lock at once. A transaction that starts as a reader cannot become a
-// writer after another process has written. busy_timeout and synchronous can be set only outside a
-// transaction.
+// beginSQLite takes the write lock at once if write is set. A transaction that starts as a reader
+// cannot become a writer after another process has written. busy_timeout and synchronous can be set
+// only outside a transaction.
 func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err

@@ -104,8 +104,8 @@ func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
-// Heartbeat implements [lease.Store] in one transaction. On a server, an ordinary heartbeat is one
-// to three statements without a common transaction.
+// Heartbeat implements [lease.Store] in one transaction. On MySQL, an ordinary heartbeat is several
+// transactions; see the package comment.
 func (s *Store) Heartbeat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // patience is the time limit of calls whose context has no deadline.
 const patience = 30 * time.Second
 
-// errCollided is returned if two statements of a transaction saw different states. This can happen
-// only on a server.
+// errCollided is returned if two reads of a transaction saw different states. This can happen only
+// on a server.
 var errCollided = errors.New("sqlstore: another transaction changed the rows first")
 
 // checkAgain is the interval at which a Store reads the version of the tables again. If a program
@@ -33,7 +33,7 @@ func (s *Store) isChecked() bool {
 	return at != 0 && int64(time.Since(s.born)) < at+int64(checkAgain)
 }
 
-// inTx checks the version of the tables and then calls transact.
+// inTx is transact, with checks of the application's name and of the version of the tables.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -388,8 +388,7 @@ func (t *tx) application() (*application, error) {
 }
 
 // readApplication reads an application's row. From the row of the leader's session it reads the
-// heartbeat count, and whether the session has ended. It returns nil if the application's row does
-// not exist.
+// heartbeat count, and whether the session has ended.
 func readApplication(app string, values []any) (*application, error) {
 	d := decoder{row: values}
 	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}

@@ -260,8 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the heartbeat counts, because each store has its own counts. A count of 0
-// stands for the current count.
+// withBeats adds the session's current heartbeat count to each EndSession, because each store has
+// its own counts.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil
@@ -285,8 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders returns an answer as text. It omits positions, loads and births, which may be out of date,
-// and the heartbeat count of the leader.
+// orders returns an answer as text. It omits positions, loads, births and deaths, which may be out
+// of date, and the heartbeat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {

@@ -46,7 +46,7 @@ type Harness struct {
 	Steps int
 }
 
-// A testCase tests one sentence of the contract.
+// A testCase is one case of the suite.
 type testCase struct {
 	name string
 	run  func(*env)
@@ -378,8 +378,8 @@ func canon(v lease.View) string {
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Epoch)), "\n")
 }
 
-// ownership returns the part of leases that View must not hide: everything except checkpoints and
-// loads.
+// ownership returns the part of leases that View must not hide: everything except checkpoints of
+// unfinished leases, loads and deaths.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// wishCases test wishes and reports that do not concern ownership: loads, troubles, drained workers
-// and paused streams.
+// wishCases test loads, stalls, troubles, drained workers, paused streams, heirs and births.
 var wishCases = []testCase{
 	{"a load is kept with its lease and changes nothing else", func(e *env) {
 		e.start("a", "b")

@@ -53,7 +53,7 @@ func Prelude(total, headers uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// EveryType returns a message that has a header of each type, and the same header twice.
+// EveryType returns a message that has a header of each type.
 func EveryType(tb testing.TB) []byte {
 	return EncodeMessage(tb, eventstream.Message{Payload: []byte("{}"), Headers: eventstream.Headers{
 		{Name: ":event-type", Value: eventstream.StringValue("Other")},

@@ -36,7 +36,7 @@ func (n *naive) take(k uint64) ([]byte, error) {
 	return b, nil
 }
 
-// item reads one item. If breaks are allowed, it may also read a break.
+// item reads one item, or a break.
 func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	if tags > 16 {
 		return nil, false, errNaive

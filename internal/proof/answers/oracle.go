@@ -45,7 +45,8 @@ func SDKDecode(f codec.Format, body []byte) (out *kinesis.GetRecordsOutput, err 
 	return out, err
 }
 
-// FromSDK converts the SDK's result to a page. It replaces impossible arrival times by OddTime.
+// FromSDK converts the SDK's result to a page. In JSON it replaces impossible arrival times by
+// OddTime.
 func FromSDK(f codec.Format, out *kinesis.GetRecordsOutput) *codec.Page {
 	p := &codec.Page{Behind: -1, Next: aws.ToString(out.NextShardIterator), Children: out.ChildShards}
 	if out.MillisBehindLatest != nil {

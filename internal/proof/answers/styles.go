@@ -1,4 +1,4 @@
-// Package answers encodes answers to GetRecords and events of subscriptions in every valid style.
+// Package answers encodes answers to GetRecords and events of subscriptions in many valid styles.
 // It decodes them with slow reference readers.
 package answers
 

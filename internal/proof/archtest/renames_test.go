@@ -35,7 +35,7 @@ func TestOldNamesAreGone(t *testing.T) {
 	}
 }
 
-// TestOldNamesAreFound plants old names, so that the test above can fail.
+// TestOldNamesAreFound plants old names, to show that the test above can fail.
 func TestOldNamesAreFound(t *testing.T) {
 	table := renamesMarker + "\n\n| Before | After |\n| --- | --- |\n"
 	for _, row := range []string{

@@ -1,6 +1,6 @@
 package archtest
 
-// commandUses lists the packages of the root module that the command may use.
+// commandUses lists the packages outside of cmd/weir that the command may use.
 var commandUses = []string{
 	"internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
@@ -9,9 +9,8 @@ var commandUses = []string{
 	"internal/operate", "internal/streams", "internal/wire",
 }
 
-// commandRows lists the packages below cmd/weir/internal that other packages there import. Shared
-// packages do not import commands, and commands rarely import each other. A package without a row
-// is imported only from elsewhere, or is a program.
+// commandRows lists packages below cmd/weir/internal. Shared packages do not import commands, and
+// commands rarely import each other. For packages without a row here, the row cmd/weir/... applies.
 var commandRows = []row{
 	commandRow("redact", "takes passwords out of texts"),
 	commandRow("figures", "writes numbers for people"),

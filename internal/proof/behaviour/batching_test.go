@@ -143,8 +143,8 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 	}
 }
 
-// If the records of one answer of GetRecords fill a waiting batch, the rest of them goes into the
-// next batch.
+// If the records of one answer of GetRecords fill a waiting batch, the rest of them goes into
+// further batches, and only the last of these waits.
 func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -227,7 +227,7 @@ func TestAHandOffEndsTheWait(t *testing.T) {
 	})
 }
 
-// A waiting batch uses no more than its share of the memory. Other shards are read in the meantime.
+// Waiting batches use no more than Options.MaxMemory.
 func TestWhatWaitsIsBoundedByMemory(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -284,8 +284,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// A shard with a waiting batch needs no separate goroutine. Its status contains the reason
-// AwaitingBatch.
+// The status of a shard with a waiting batch contains the reason AwaitingBatch.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -314,9 +313,9 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 	})
 }
 
-// With [weir.ShardHandlers].Idle, weir calls a handler when there are no records (an idle call).
-// This holds for all ways of reading and handling. A failed idle call is repeated. Idle calls do
-// not move the checkpoint.
+// With the field Idle of ShardHandlers or PullHandler, weir calls the handler when there are no
+// records (an idle call). A failed idle call is repeated. A shard that gets a record each second
+// has hardly any idle calls.
 func TestCallsWhenThereIsNothing(t *testing.T) {
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		for _, pull := range []bool{false, true} {

@@ -116,8 +116,8 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	})
 }
 
-// Run waits only for a limited time for handlers that ignore their contexts. The limit is the same
-// whether Run ends because of an error or because its context ends.
+// A Run that ends because of an error waits only for StopTimeout for handlers that ignore their
+// contexts.
 func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
@@ -148,7 +148,7 @@ func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	})
 }
 
-// A handler may call all methods of the consumer, including Run.
+// A handler may call methods of its consumer, even Run.
 func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

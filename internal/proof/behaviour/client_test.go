@@ -23,8 +23,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The methods of a wrapper are called for every request, with both transports. Polling calls four
-// of the methods. Fan-out also calls the other methods.
+// The methods of a wrapper are called for every request, with both transports.
 func TestTheMethodsOfAWrapperAreCalled(t *testing.T) {
 	polling := []string{"DescribeStreamSummary", "ListShards", "GetShardIterator", "GetRecords"}
 	fanOut := []string{
@@ -164,7 +163,8 @@ func (f *fake) GetRecords(_ context.Context, in *kinesis.GetRecordsInput, _ ...f
 	return &kinesis.GetRecordsOutput{Records: f.records[at:], NextShardIterator: next, MillisBehindLatest: aws.Int64(0)}, nil
 }
 
-// A fake without network can be read from each start. If it has no fan-out, weir polls at once.
+// A fake without network can be read from each start position. If its subscriptions have no event
+// stream, weir polls.
 func TestAFakeIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts weir.Options

@@ -291,8 +291,7 @@ func TestCheckpointInsideABatch(t *testing.T) {
 	})
 }
 
-// With reused buffers, nothing that outlives the handler may refer to the buffers. This holds above
-// all for checkpoints.
+// With reused buffers, a checkpoint must not refer to the buffers, because it outlives the handler.
 func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()

@@ -29,12 +29,12 @@ var (
 	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
 )
 
-// TestADayOfFaults runs three workers with many faults. It lasts 24 virtual hours in the long form,
-// and five otherwise. Workers crash and restart. They hang for longer than the failover time in the
-// middle of a batch. They lose the connection to the store, or answers of the store. Sometimes the
-// store fails for all workers. Kinesis throttles, fails and cuts connections. Shards are split and
-// merged. The sink checks that no record is lost, that order is kept, that a shard has one owner,
-// and that parents come first.
+// TestADayOfFaults runs three workers with many faults. By default it lasts five virtual hours, and
+// 24 in the long form. Workers crash and restart. They hang for up to 40 s in the middle of a
+// batch. They lose the connection to the store, or answers of the store. Sometimes the store fails
+// for all workers. Kinesis throttles, fails and cuts connections. Shards are split and merged. The
+// sink checks that no record is lost, that order is kept, that a shard has one owner, and that
+// parents come first.
 func TestADayOfFaults(t *testing.T) {
 	hours := *dayHours
 	switch {

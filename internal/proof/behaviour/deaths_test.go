@@ -20,7 +20,7 @@ import (
 )
 
 // fleet is a group of workers whose handlers kill their process at some records. After the death of
-// a worker, its store receives no more calls from it. A new worker replaces the dead one after a
+// a worker, the store receives no more calls from it. A new worker replaces the dead one after a
 // while.
 type fleet struct {
 	t      *testing.T
@@ -151,9 +151,8 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Without a policy for dead letters, a record that kills its process is tried less and less often,
-// for any number of workers. All other shards are read. An operator can end the deaths by moving
-// the shard past the record.
+// Without a policy for dead letters, a record that kills its process is tried less and less often.
+// All other shards are read.
 func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		f := newFleet(t, srv, weir.Options{}, "bad")

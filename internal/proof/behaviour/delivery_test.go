@@ -65,7 +65,7 @@ func putSome(t *testing.T, srv *kinesistest.Server, aggregates bool) (names []st
 	return names
 }
 
-// texts formats all properties of the records that a handler can see.
+// texts formats the records with their properties.
 func texts(records []weir.Record) (all []string) {
 	for _, r := range records {
 		all = append(all, fmt.Sprintf("%s|%s|%s|%v|%v", r.Data, r.PartitionKey, r.SequenceNumber, r.Position(), r.ArrivalTime().UnixMilli()))
@@ -183,7 +183,7 @@ func TestAQueueThatFailsInTheMiddleLosesNothing(t *testing.T) {
 func TestRecordsOfEarlierAttemptsStayWhatTheyWere(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		if opts.ReuseBuffers {
-			return // the error says that they do not
+			return // their records are valid only during the call
 		}
 		var kept [][]weir.Record
 		var were [][]string

@@ -19,8 +19,8 @@ func denied(*kinesistest.Call) kinesistest.Fault {
 	return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Message: "no", Status: http.StatusBadRequest}}
 }
 
-// A leader that has no permission to list its stream is not ready after a minute. Its error names
-// the stream.
+// A leader that loses the permission to list its stream is not ready after four minutes. Its error
+// names the stream. It is ready again when it has the permission.
 func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Streams: []string{"s"}, Logger: quiet})
@@ -51,7 +51,7 @@ func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	})
 }
 
-// If reads are denied from the start, the lag is at least the time since the start.
+// If reads are denied from the start, the lags still grow.
 func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("GetShardIterator", denied)

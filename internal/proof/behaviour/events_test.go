@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A hook may take as long as FailoverAfter, or forever. That costs no lease and no record.
+// A hook may take as long as FailoverAfter. That costs no lease and no record.
 func TestASlowHookHoldsNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
@@ -125,7 +125,7 @@ func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	})
 }
 
-// Panics of hooks and loggers stop nothing. Hooks may call weir.
+// A hook that panics stops nothing. Hooks may call the consumer.
 func TestHooksThatPanicAndCallBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
@@ -223,8 +223,8 @@ func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	})
 }
 
-// Reads that fail repeatedly are logged once after a while, and once when they succeed again. The
-// lines sum up many shards.
+// Reads that fail repeatedly are logged after a while, and again when they succeed. If many shards
+// fail, some lines sum up the others.
 func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	const shards = 40
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -273,7 +273,7 @@ func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	})
 }
 
-// silentFarewell is a store that does not answer Leave.
+// silentFarewell is a store whose Leave fails.
 type silentFarewell struct{ *memstore.Store }
 
 func (s silentFarewell) Leave(context.Context, string, lease.Report) error {

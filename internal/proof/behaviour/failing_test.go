@@ -86,7 +86,7 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 }
 
 // If the handler does not name the failed record, the reported trouble contains the number of
-// records that may have failed, until only one such record is left.
+// records that may have failed.
 func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 5 {
@@ -106,8 +106,7 @@ func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	})
 }
 
-// A report of dead-lettered records does not replace a current problem. If both concern the same
-// shard, they are reported as one trouble.
+// The troubles contain, for each shard, the number of records that were recently dead-lettered.
 func TestRecordsGivenUpAreToldBesideOtherTroubles(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		const first, second = "shardId-000000000000", "shardId-000000000001"

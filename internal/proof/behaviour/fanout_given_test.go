@@ -43,7 +43,8 @@ func TestFanOutByAGivenARN(t *testing.T) {
 	})
 }
 
-// A worker with a given consumer needs only the permission to subscribe.
+// A worker with the ARNs of its stream and its consumer needs no permission to describe them, or to
+// register a consumer.
 func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		arn := srv.RegisterConsumer("s", "theirs")

@@ -64,8 +64,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	})
 }
 
-// If a stream is deleted, its workers query the stream for each shard at increasing intervals. They
-// resume reading at most some seconds after the stream is back.
+// If a stream is deleted, its workers query the stream for each shard, with pauses of up to 10 s.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
 	for _, reading := range []weir.FanOutMode{weir.FanOutOff, weir.FanOutRegister} {
 		t.Run(reading.String(), func(t *testing.T) {

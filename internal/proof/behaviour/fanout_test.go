@@ -80,8 +80,8 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	}
 }
 
-// Kinesis refuses the subscription of a shard's next owner for at most 5 seconds, whether the
-// previous owner stopped or died.
+// The next owner of a shard reads it by fan-out soon, whether the previous owner stopped or died.
+// Kinesis may refuse the new subscription for 5 s.
 func TestFanOutFailover(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -119,8 +119,8 @@ func TestFanOutFailover(t *testing.T) {
 	}
 }
 
-// If fan-out is refused, the shards are polled, and this is reported once. Fan-out resumes about a
-// minute after it is allowed again.
+// If fan-out is refused, the shards are polled, and this is reported once for each shard. Fan-out
+// resumes within two minutes after it is allowed again.
 func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	for action, code := range map[string]string{
 		"RegisterStreamConsumer": "LimitExceededException",
@@ -240,12 +240,12 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 		until(t, "a subscription", time.Minute, func() bool { return len(srv.Subscriptions("s")) == 1 })
 		srv.Put("s", "k", []byte("x"))
 		<-entered
-		time.Sleep(50 * time.Second) // the handoff timeout has not passed yet
+		time.Sleep(50 * time.Second) // HandlerTimeout has not passed yet
 		if n := len(srv.Subscriptions("s")); n != 1 {
 			t.Errorf("%d subscriptions while the handler has time", n)
 		}
-		// After 50 s, the handoff timeout has passed, but the five minutes of a subscription have
-		// not.
+		// After 100 s, HandlerTimeout and then HandoffTimeout have passed, but not the five minutes
+		// of a subscription.
 		time.Sleep(50 * time.Second)
 		if left := srv.Subscriptions("s"); len(left) > 0 {
 			t.Errorf("when it has been left behind: %v", left)

@@ -16,14 +16,14 @@ import (
 )
 
 // The table compares weir with AWS Lambda's event source, as documented and recorded: what happens
-// to failed batches. In the columns, each dead letter is a record. A call is written as the records
-// that it received, followed by a ! if the call failed. If weir differs on purpose, the field
-// differs contains the reason.
+// to failed batches. The records are named a to f. A call is written as the records that it
+// received, followed by a ! if the call failed. If weir differs on purpose, the field differs
+// contains the reason.
 //
 // The following behaviour has no row:
 //
 //   - Pauses between attempts. Lambda's schedule is not published, except that the pauses grow.
-//     Here all pauses are equal. TestBisectingTakesALogarithmOfCalls needs hardly any pauses.
+//     Here all pauses are equal.
 //   - How an odd number of records is halved. No document says it. weir puts the extra record into
 //     the first half.
 //   - Answers that only JSON can express: a null or empty list, an empty object, a misspelt name,

@@ -299,9 +299,9 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 	})
 }
 
-// While no other record succeeds, a failing record is not dead-lettered before the time
-// OnFailure.OutageGrace has passed. The delay is reported once. If another record succeeds, the
-// failing record is dead-lettered immediately.
+// While no other record succeeds, a failing record is not dead-lettered before
+// OnFailure.OutageGrace has passed. The delay is reported once. If other records succeed, the
+// failing record is dead-lettered within seconds.
 func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {

@@ -32,8 +32,8 @@ func (tr *trips) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (tr *trips) Do(r *http.Request) (*http.Response, error) { return tr.RoundTrip(r) }
 
-// Half of the calls of a credentials provider, a transport or an HTTP client panic. In each way of
-// reading, a Consumer and a Reader treat a panic as a failed call.
+// Calls of a credentials provider, a transport or an HTTP client panic. A Consumer, in each way of
+// reading, and a Reader treat a panic as a failed call.
 func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 	for name, with := range map[string]func(o *kinesis.Options, before func(), to *http.Transport){
 		"the credentials provider": func(o *kinesis.Options, before func(), _ *http.Transport) {

@@ -109,9 +109,9 @@ func callSite() string {
 	}
 }
 
-// storeLife runs a worker that calls its store in every way, and returns the error of Run. The
+// storeLife runs a worker that calls its store from many places, and returns the error of Run. The
 // worker leads, and reads by fan-out across a split. Its sink was set back to a backup with earlier
-// positions. It keeps history for two minutes, stops, and removes its consumer. If helped is true,
+// positions. It keeps history for some minutes, stops, and removes its consumer. If helped is true,
 // storeLife also starts a second worker with an ordinary store.
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
@@ -189,8 +189,8 @@ func storeMethods() (all []string) {
 	return all
 }
 
-// The tests below make the store fail at every place in the source that calls it. This test checks
-// that sites returns all of these places.
+// The tests below make the store fail at every place that sites returns. This test checks that
+// these are all places in the source that call the store, with the exceptions below.
 func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	known := sites(t)
 	called := map[string]bool{}
@@ -311,8 +311,8 @@ func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 	}
 }
 
-// If a call of a store ignores its context and does not return, it stops at most the worker that
-// made the call. Another worker handles the records. Run returns after the call has returned.
+// If a call of a store ignores its context and does not return for long, it stops at most the
+// worker that made the call. Another worker handles the records.
 func TestAStoreMayBlockWhereverItIsCalled(t *testing.T) {
 	longform.Only(t)
 	for _, at := range sites(t) {

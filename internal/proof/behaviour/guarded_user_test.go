@@ -90,9 +90,9 @@ func spiedEvents(do before) func(context.Context, event.Event) {
 // errBad is the handler's error for the record that is dead-lettered.
 var errBad = errors.New("bad")
 
-// userLife runs a worker in one of three ways, with every function and interface that a user can
-// supply. It returns the error of Run. It fails the test unless each record was handled or
-// dead-lettered.
+// userLife runs a worker in one of three ways, with the functions and interfaces that a user can
+// supply for it. It returns the error of Run, joined with errNotAll unless each record was handled
+// or dead-lettered.
 func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) error {
 	t.Helper()
 	var mu sync.Mutex
@@ -280,7 +280,7 @@ func TestWhatAUserGivesMayPanic(t *testing.T) {
 	}
 }
 
-// A function of the user may never return. Run still returns, with an error that wraps
+// If a function of the user does not return, Run still returns, with an error that wraps
 // ErrAbandoned.
 func TestWhatAUserGivesMayBlock(t *testing.T) {
 	longform.Only(t)

@@ -102,8 +102,8 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	for _, c := range []struct {
 		name, action, code string
 		reading            weir.FanOutMode
-		fails              func(n int) bool // per minute; the first and last minutes are incomplete
-		least, most        int              // per minute; the first and last minutes are incomplete
+		fails              func(n int) bool // reports whether the n-th call fails
+		least, most        int              // percent of a minute; least applies to whole minutes
 		marks              history.Marks
 	}{
 		{"no read", "GetRecords", throttled, weir.FanOutOff, func(int) bool { return false }, 0, 0, 0},

@@ -96,8 +96,8 @@ func putKeyed(srv *kinesistest.Server, from, to int) {
 	}
 }
 
-// Two workers range over the records, through splits, merges, a handoff and a stop. Each record is
-// handled once, and the records of each key are handled in order.
+// Two workers range over the records, through a split, a merge, a handoff and a stop. Each record
+// is handled once, and the records of each key are handled in order.
 func TestRecordsComeOneByOne(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {

@@ -14,8 +14,8 @@ import (
 )
 
 // A record of one key fails, so the checkpoint stays before that record. Records of other keys
-// after the checkpoint are done. Which of these records the next owner receives again depends on
-// how it gets the shard.
+// after the checkpoint are done. Whether the next owner receives them again depends on its options
+// and on how it gets the shard.
 func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 	const each = 10
 	keys := someKeys(20)

@@ -89,8 +89,8 @@ func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 	}
 }
 
-// TestProgressThroughAPulledBatch checks that a function that pulls can mark records of an earlier
-// batch as done, and no other records.
+// TestProgressThroughAPulledBatch checks that a function that pulls can mark a record as done only
+// through the record's own batch, also after it has pulled a later batch.
 func TestProgressThroughAPulledBatch(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)

@@ -142,7 +142,7 @@ func TestProgressWithAnythingElseThanTheBatchsRecordsIsRefused(t *testing.T) {
 	})
 }
 
-// Goroutines that a call has left behind may mark progress at any later time.
+// Goroutines that a call has left behind may mark progress after the call.
 func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		opts.Retry.MinBackoff, opts.Retry.MaxBackoff = time.Second, time.Second

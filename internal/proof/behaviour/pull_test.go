@@ -84,8 +84,8 @@ func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 	}
 }
 
-// After a failure, a function that pulls receives all records that are not done, in order. It
-// receives no other records again.
+// A function that pulls fails, panics or returns early, and is called again. It does not receive
+// records again that are done.
 func TestAFunctionThatPullsAndFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 100)
@@ -103,7 +103,7 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 					if err != nil {
 						return nil
 					}
-					// Every second batch is marked as a whole, together with the batch before it.
+					// Every second batch is done when a record of the next batch is done.
 					if pulled++; pulled%2 == 0 {
 						continue
 					}

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestNothingThatIsToldHasASecret makes calls fail in every way. It then searches the log, the
+// TestNothingThatIsToldHasASecret makes calls fail in many ways. It then searches the log, the
 // events and the printed values of the library for credentials and record contents.
 func TestNothingThatIsToldHasASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -249,8 +249,9 @@ func TestASlowServiceIsAskedOnce(t *testing.T) {
 	})
 }
 
-// Half of all calls are never answered. At most one call in twenty is made a second time, except
-// for a few at the start. Each shard is read at most five times a second, including second tries.
+// After the first 2,000 calls, half of all calls are never answered. At most one call in twenty is
+// made a second time, except for a few at the start. Each shard is read at most five times a
+// second, including second tries.
 func TestSecondTriesAreFew(t *testing.T) {
 	const shards = 8
 	overRungs(t, shards, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
@@ -304,7 +305,7 @@ func TestSecondTriesAreFew(t *testing.T) {
 	})
 }
 
-// Second tries count toward a small Options.Polling.Share. There are never two calls within the
+// Second tries count toward a small Options.Polling.Share. A shard never gets two calls within the
 // time that the share allows for one call.
 func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	overRungs(t, 2, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
@@ -345,7 +346,7 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 		putEach(srv, 30*time.Second)
 		time.Sleep(3 * time.Second)
 		w.take()
-		// From now on, a proxy lets only the beginning of an answer through.
+		// From now on, each connection delivers only the beginning of an answer.
 		d.stopAnswers(200)
 		n := putEach(srv, 3*time.Second)
 		time.Sleep(15 * time.Second)

@@ -63,7 +63,7 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 	})
 }
 
-// A handoff does not wait for the position of a sink.
+// A stop, which hands the leases off, does not wait for the position of a sink.
 func TestAHandOffDoesNotWaitForASinksPosition(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newDatabase().handlers()

@@ -102,8 +102,8 @@ func (f *flaky) run(ctx context.Context, c *weir.Consumer, pull bool) error {
 }
 
 // Each record takes effect exactly once, and the records of a key are applied in order. There are
-// crashes, resharding and failures of the sink. The sink is also restored from a backup while no
-// worker runs.
+// restarts, resharding and failures of the sink and of the store. The sink is also restored from a
+// backup while no worker runs.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 	seeds := uint64(3)
 	if longform.On() {
@@ -203,7 +203,7 @@ func mergeTwo(t *testing.T, srv *kinesistest.Server, open []string) {
 	}
 }
 
-// forgetful is a store whose calls sometimes fail after they took effect.
+// forgetful is a store whose Apply sometimes returns an error after it took effect.
 type forgetful struct {
 	lease.Store
 	mu sync.Mutex

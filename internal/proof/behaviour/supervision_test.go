@@ -387,8 +387,8 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// A stop does not wait for handlers that were abandoned before it, whatever the handoff timeout is.
-// This also holds for a stop that a handler requested.
+// A stop waits only for StopTimeout for a handler that has lost its lease before, whatever the
+// handoff timeout is. This also holds for a stop that a handler requested.
 func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {

@@ -128,7 +128,7 @@ func TestTagsOfRecordsThatAReaderReads(t *testing.T) {
 		if none := (weir.Record{}).Tags(); !none.IsZero() {
 			t.Error("a record that weir did not make has tags")
 		}
-		// The handler fills an element of the slice with another record.
+		// A copy of a record does not keep its tags if its sequence number is changed.
 		i := slices.IndexFunc(kept, func(r weir.Record) bool { return !r.Tags().IsZero() })
 		other := kept[i]
 		other.SequenceNumber = kept[len(kept)-1].SequenceNumber

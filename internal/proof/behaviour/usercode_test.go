@@ -233,8 +233,8 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return tr.RoundTripper.RoundTrip(r)
 }
 
-// Credentials or an HTTP client that hang keep shards from being read, and have no other effect.
-// Heartbeats continue, and the lease moves to a worker that can read. Late results are ignored.
+// Credentials or an HTTP client that hang keep shards from being read, and Run from returning.
+// Heartbeats continue, and the leases move to a worker that can read. Late results are ignored.
 func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 	for _, what := range []string{"credentials", "an HTTP client"} {
 		t.Run(what, func(t *testing.T) {

@@ -30,8 +30,8 @@ var clients = map[string]func(job clientJob, ready func() error) (clientResult, 
 const overNetHTTPMode = "weir, net/http"
 
 // BenchmarkIdleShards measures the cost of many shards with nothing to read, each polled once a
-// second over TLS. One client is a consumer. The other is a loop with the SDK's client, with a
-// goroutine and a ticker for each shard. Each client runs in a separate process.
+// second over TLS. The clients are a consumer, a consumer over net/http, and a loop with the SDK's
+// client, with a goroutine and a ticker for each shard. Each client runs in a separate process.
 //
 //	go test -run '^$' -bench IdleShards -benchtime 1x ./internal/proof/bench
 func BenchmarkIdleShards(b *testing.B) {
@@ -100,8 +100,7 @@ func heading() {
 		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
 }
 
-// measureShards runs a client until each shard has been read. Then it measures the client and
-// prints a line.
+// measureShards starts a client, waits for its first reads, measures it, and prints a line.
 func measureShards(b *testing.B, cfg benchserver.Config, client string, length time.Duration) shardsResult {
 	if testing.Short() {
 		length = time.Second

@@ -48,7 +48,7 @@ func (s *Server) shard(id string) (int, error) {
 
 type object = map[string]any
 
-// control answers all operations except reads. It supports only JSON.
+// control answers all operations except reads and puts. It supports only JSON.
 func (s *Server) control(w http.ResponseWriter, action string, f format, body []byte) error {
 	var in struct {
 		ShardId, NextToken, ConsumerName string

@@ -21,7 +21,7 @@ type Config struct {
 	Shards  int  // number of shards, at least 1
 	Records int  // number of records in each shard; 0 makes the shards idle
 	Page    int  // maximum number of records on a page or in an event; 10,000 by default
-	Bytes   int  // bytes of data in each record, at least 1
+	Bytes   int  // bytes of data in each record; at least 1 if there are records
 	// Keys is the number of partition keys, with equal frequencies or with Zipf's distribution. 0
 	// means that each record has its own key.
 	Keys int

@@ -67,8 +67,8 @@ type origin struct {
 }
 
 // Explore visits all states, the nearest first, and stops at the first state that breaks a promise.
-// It visits at most limit states; 0 means all. If live is true, it also searches for states from
-// which no work is possible any more.
+// It also stops when it has found limit states; 0 means no limit. If live is true, it also searches
+// for states from which no work is possible any more.
 func (m *Model) Explore(live bool, limit int) Result {
 	var (
 		r       Result

@@ -130,8 +130,8 @@ func (m *Model) begin(s *state, i int) {
 }
 
 // holdsValid reports whether a process may call handlers for a lease. Its reader must be running,
-// and the last successful heartbeat must be recent enough by its own clock (validity.extend,
-// within).
+// and the last successful heartbeat must be recent enough by its own clock. In the code, the type
+// validity of internal/group decides this.
 func (m *Model) holdsValid(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.age != 0 && p.age-1 <= m.Validity
 }
@@ -250,7 +250,7 @@ func (m *Model) settle(s *state) {
 	m.restart(s)
 }
 
-// less orders late calls by all data that distinguishes them.
+// less orders late calls, so that their places distinguish fewer states.
 func less(a, b *call) bool {
 	key := func(c *call) uint64 {
 		k := uint64(c.kind)<<16 | uint64(c.from)<<12 | uint64(c.to)<<8 | uint64(c.lease)<<4 | uint64(bit(c.first))<<1 | uint64(bit(c.moved))

@@ -12,9 +12,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one each time, and prints it")
 
-// walked returns a model that is larger than those that are searched completely. Its faults are
-// unlimited. Drift becomes possible again after enough ticks, so that clock rates stay within their
-// limits.
+// walked returns a model that is larger than those that are searched completely. Its faults except
+// drift are unlimited. Drift becomes possible again after enough ticks, so that clock rates stay
+// within their limits.
 func walked(bug Bug) *Model {
 	return New(Model{
 		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Validity: 2, OwnWatch: true, Bug: bug,

@@ -36,8 +36,8 @@ func (f *fleet) parents(stream string) map[string][]string {
 
 // follow returns, for each shard with parents, the time from the end of its last parent until its
 // first record was handled. It fails the test if a shard was handled too early. stayed contains the
-// times of shards whose first reader had finished a parent. moved contains the times of all other
-// shards.
+// times of shards whose first reader also handled records of a parent. moved contains the times of
+// all other shards.
 func (f *fleet) follow() (stayed, moved []time.Duration) {
 	first := map[string]scenario.Handled{}
 	readers := map[string]map[string]bool{} // by shard
@@ -77,8 +77,8 @@ func (f *fleet) follow() (stayed, moved []time.Duration) {
 	return stayed, moved
 }
 
-// Whenever a shard ends, its children are read within a second, by the worker that finished it.
-// This takes only a few additional calls to the store.
+// The first record of a child is handled within a second after the end of its last parent. A split
+// or merge takes only a few additional calls to the store.
 func TestChildrenFollowTheirParents(t *testing.T) {
 	const shards, workers, changes = 8, 4, 7
 	var waits, lags []time.Duration
@@ -165,7 +165,7 @@ func TestAChildIsHandedOnWhenItHasBegun(t *testing.T) {
 	}
 }
 
-// A stream grows to a thousand shards while it is read.
+// A stream doubles its shards every 10 s while it is read.
 func TestAStreamDoublesAgainAndAgain(t *testing.T) {
 	const workers = 10
 	most := size(64, 1000)

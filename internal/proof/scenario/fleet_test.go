@@ -76,7 +76,7 @@ type fleet struct {
 	putAt   map[string][]int64 // times in Unix nanoseconds
 	ends    map[string]int64   // by shard: when its last batch had been handled
 	takes   atomic.Int64       // number of leases that workers began to read
-	calls   int                // calls to the store, except for regular heartbeats and views
+	calls   int                // number of early heartbeats and of writes by the leader
 }
 
 // run creates a fleet without workers and calls f. The streams "s0", "s1", … have the given number
@@ -245,7 +245,7 @@ func (f *fleet) called() {
 	f.calls++
 }
 
-// quick returns the number of early heartbeats and of writes by the leader.
+// quick returns f.calls.
 func (f *fleet) quick() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -395,8 +395,8 @@ func (f *fleet) caughtUp() bool {
 	return len(f.handled) >= total
 }
 
-// judge waits until as many records were handled as were put, and then for possible duplicates. It
-// stops all workers and returns the verdict, which must be clean.
+// judge waits until as many records were handled as were put. Then it stops all workers and returns
+// the verdict, which must be clean.
 func (f *fleet) judge() scenario.Verdict {
 	f.t.Helper()
 	f.until("everything handled", time.Minute, f.caughtUp)

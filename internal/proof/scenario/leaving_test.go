@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/scenario"
 )
 
-// usual is the normal time between handled records. Records come every 100 ms, and shards are
-// polled every 200 ms.
+// usual is the longest normal time between handled records of a shard. Records come every 100 ms,
+// and shards are polled every 200 ms.
 const usual = 500 * time.Millisecond
 
 // team starts workers at irregular times, with records in every shard. It waits until all workers
@@ -52,8 +52,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// One or several workers die at the same time, with or without the leader. No shard is silent for
-// longer than after the death of a single worker.
+// One or several workers die at the same time, with or without the leader. In all cases the silence
+// of a shard has the same limit.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {

@@ -47,8 +47,8 @@ func (c *counted) Apply(ctx context.Context, app string, a []lease.Action) ([]bo
 	return c.Store.Apply(ctx, app, a)
 }
 
-// TestTenThousandLeases runs a hundred workers with ten thousand leases. There are no records, so
-// it measures only coordination.
+// TestTenThousandLeases runs a hundred workers with ten thousand leases, or without -full ten with
+// 500. There are no records, so it measures only coordination.
 func TestTenThousandLeases(t *testing.T) {
 	leases, workers := size(500, 10_000), size(10, 100)
 	store := &counted{Store: memstore.New()}

@@ -113,8 +113,8 @@ func (w *world) answer(c *call, r reply) {
 	w.stirred = true
 }
 
-// postpone answers a call when the pause of its worker is over. The pause may be shortened in the
-// meantime.
+// postpone answers a call when the pause of its worker is over. It checks this at least every 5 s,
+// because the pause may be shortened in the meantime.
 func (w *world) postpone(c *call, r reply) {
 	w.listens(c)
 	d := w.dice(c, "after the pause")

@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// reads reports whether a life reads the named stream. The first worker reads all streams. A life
-// of the previous version also reads all streams, because it handles shards of any stream.
+// reads reports whether a life reads the named stream. All workers read the first stream, and the
+// first worker reads all streams. A life of the previous version also reads all streams, because it
+// handles shards of any stream.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true

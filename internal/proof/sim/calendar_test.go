@@ -42,8 +42,8 @@ func TestCalendarIsInOrder(t *testing.T) {
 	}
 }
 
-// Unseen events happen in the order of all events. They happen whenever the driver is awake, and do
-// not wake it.
+// Unseen events happen in the order of all events. They do not wake the driver, but happen when it
+// is next awake.
 func TestUnseenEntriesComeInBetween(t *testing.T) {
 	var c calendar
 	var order []int

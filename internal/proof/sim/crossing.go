@@ -193,8 +193,8 @@ func (w *world) checkSize(b *weir.Batch, most int) string {
 	return ""
 }
 
-// failsSomewhere chooses a random failure of a handler. The handler never fails after a record that
-// it cannot handle.
+// failsSomewhere chooses a random failure of a handler. The handler fails at the first record that
+// it cannot handle, or at an earlier record.
 func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
 	c := w.crosses
 	bad := &badly{index: d.below(w.handles(ids)), how: c.ways[d.below(len(c.ways))], wraps: d.below(wraps)}

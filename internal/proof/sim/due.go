@@ -42,10 +42,10 @@ type duties struct {
 	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
 	// late is the last time at which the application made progress, or at which an effect of a
-	// fault still lasted. The time limit of unsettled begins at late.
+	// fault still lasted. The time limit of unsettled does not begin before late.
 	late   int64
 	places uint64             // hash of the checkpoints, if records are dropped
-	done   int                // records that are not missing, plus shards
+	done   int                // number of finished leases minus number of missing records
 	worst  map[string]float64 // largest used part of each limit
 	line   line               // longest line of all workers
 }
@@ -72,7 +72,7 @@ type hindered struct {
 
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
-// keepsFromStore notes that a call to the store will fail after the duration d.
+// keepsFromStore notes that a call to the store may be delayed for the duration d, or fail by then.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
 	if c.op == "leave" { // the worker retries it for this long
 		d = max(d, w.settings.failover)
@@ -84,7 +84,8 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 	}
 }
 
-// keepsFromReading notes that a call about a shard or stream will fail after the duration d.
+// keepsFromReading notes that a call about a shard or stream may be delayed for the duration d, or
+// fail by then.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
 	if w.sink != nil { // the leases of ancestors are read for the sink too
@@ -421,8 +422,9 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
-		// The record may wait until other goroutines of the process have handled single records, or
-		// for records that kill every worker.
+		// Handlers of other shards may delay the record. A loop handles the records of all shards
+		// one by one. A record that may kill its worker may have to be the only one that the
+		// process tries.
 		if w.killers != nil || w.isLoop() {
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)

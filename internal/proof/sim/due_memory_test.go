@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestShardsOfAWorker counts the shards that wait for a worker's memory.
+// TestShardsOfAWorker checks which leases shardsOf counts.
 func TestShardsOfAWorker(t *testing.T) {
 	l := &life{session: "me"}
 	w := &world{books: newBooks()}

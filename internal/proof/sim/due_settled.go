@@ -5,8 +5,8 @@ import (
 )
 
 // unsettled checks that the application makes progress until everything is well. The time limit
-// begins when the faults have ended, all handlers that began before that have returned, and all
-// crashed workers have restarted.
+// begins again with each progress. It does not begin before the faults have ended, all handlers
+// that began before that have returned, and all crashed workers have restarted.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()

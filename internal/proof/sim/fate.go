@@ -89,7 +89,7 @@ func (w *world) admitStore(c *call) {
 		w.keepsFromStore(c, there) // even if all pauses end earlier
 		w.listens(c)
 	}
-	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // the calls by which a leader resigns
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // the previous version resigns by Lead
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)

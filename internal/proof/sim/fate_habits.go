@@ -181,8 +181,8 @@ func (w *world) admitLate(c *call, _ *late) {
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
-// notesLate reports whether a goroutine that a handler left behind may still mark records as done.
-// After the end of the term, other owners may have done these records too.
+// notesLate notes the records that a goroutine of an earlier handler is about to mark as done. It
+// returns false if the term has ended, because another owner may have done these records too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

@@ -229,7 +229,8 @@ func (h *handling) hand(about string) hand {
 }
 
 // isFollowed reports whether each call of a handler is compared with the records that the previous
-// call left. That is impossible if records are dead-lettered, or delivered in parts or one by one.
+// call left. That is impossible if records are dead-lettered, delivered one by one, or handled in
+// parallel.
 func (w *world) isFollowed() bool {
 	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

@@ -119,7 +119,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 	return nil
 }
 
-// emitted processes the result that a call with results is about to return.
+// emitted tells the judge the outcome of a call with results, just before the call returns.
 func (w *world) emitted(c *call, e *emission, r reply) {
 	v, _ := r.value.(verdict)
 	c.life.hindered.handles[c.about] = w.now()

@@ -9,15 +9,15 @@ const (
 	StorePanics Fault = "store panics"       // panics, without effect
 	AnswerLost  Fault = "store answer lost"  // fails with an error, but takes effect
 	StoreSilent Fault = "store silent"       // is not answered, and takes effect late or never
-	StoreSlow   Fault = "store slow"         // takes up to 8 s
+	StoreSlow   Fault = "store slow"         // arrives up to 8 s late; so may the answer
 	StoreTwice  Fault = "store call twice"   // takes effect a second time, up to 12 s later
 	TornView    Fault = "view torn"          // workers are read later than leases
 	TornApply   Fault = "apply in parts"     // other calls happen in between
 	ApplyBreaks Fault = "apply breaks off"   // fails after some of the actions
 	CrashBefore Fault = "crash before call"  // the worker crashes before the call takes effect
 	CrashAfter  Fault = "crash after effect" // the worker crashes after the effect and before the answer
-	// CrashWaits is a crash while the worker waits for Kinesis, an event, Options.DiscoverStreams,
-	// or a checkpoint in the middle of a batch.
+	// CrashWaits is a crash while the worker waits for something other than the store, such as
+	// Kinesis, a sink or the destination of dead letters.
 	CrashWaits Fault = "crash while waiting"
 )
 
@@ -96,7 +96,7 @@ const (
 	Crash        Fault = "crash"
 	AllButOne    Fault = "all but one crash" // all workers but one crash at the same moment, including the leader
 	ShortPause   Fault = "short pause"       // shorter than the failover time
-	LongPause    Fault = "long pause"        // longer than the failover time
+	LongPause    Fault = "long pause"        // at least nine tenths of the failover time
 	Isolated     Fault = "isolated"          // a worker cannot reach the store for a while
 	LeaderCutOff Fault = "leader cut off"
 	Outage       Fault = "store outage" // no worker can reach the store

@@ -84,11 +84,11 @@ func (w *world) droppedRecords() int {
 	return w.filters.dropped
 }
 
-// unpassed returns the name of a shard whose checkpoint is not after its last record, although all
-// wanted records were handled. It returns "" if there is no such shard. It also returns "" without
-// filters, or if sinks decide where reading starts.
+// unpassed returns the name of a shard whose checkpoint is not after its last record. It returns ""
+// if there is no such shard. It checks only applications with filters whose checkpoints must pass
+// all records.
 func (w *world) unpassed() string {
-	// Handlers that pull do not always report done records.
+	// A sink decides where reading starts. Handlers that pull do not always report done records.
 	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) {
 		return ""
 	}

@@ -133,9 +133,8 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first returns a text that distinguishes simultaneous calls of one worker or producer. Only three
-// kinds of calls need it: calls that change leases, calls that put records, and calls of handlers
-// for several keys of a shard.
+// first returns a text that distinguishes simultaneous calls of one worker or producer about the
+// same shard or stream. It returns "" for kinds of calls that need no such text.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:

@@ -251,8 +251,9 @@ func (k *kept) changed() string {
 	return ""
 }
 
-// confuse marks progress with records of another batch. It returns which of them weir accepted.
-// inParts means that an earlier batch may be another part of the same records.
+// confuse marks progress with records of other batches. It describes a mark that weir accepted
+// wrongly, or returns "". inParts means that an earlier batch may be another part of the same
+// records.
 func (k *kept) confuse(b *weir.Batch, inParts bool) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

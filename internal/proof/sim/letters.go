@@ -14,8 +14,7 @@ import (
 // letters contains the data about failing and dead-lettered records.
 type letters struct {
 	policy weir.FailurePolicy // the policy without its destination
-	// failed counts failed calls, for each owner and record. It counts the calls whose first record
-	// was this record, and the calls with only this record.
+	// failed counts failed calls, for each owner and record.
 	failed map[owned]*failures
 	ids    map[judge.ID]string // ID of the first dead letter of each record
 	again  map[owned]bool      // dead letters that may be put again, because the worker received no success

@@ -371,8 +371,8 @@ func unlessPanics(err error) error {
 	return err
 }
 
-// These are the methods of [lease.Store]. To a crashed worker, the store answers that the session
-// is over.
+// These are the methods of [lease.Store]. A crashed worker gets an empty answer to a heartbeat, so
+// it holds no lease.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 

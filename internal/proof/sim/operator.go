@@ -77,8 +77,8 @@ func (w *world) startSoon(of *worker, d time.Duration) {
 	})
 }
 
-// look begins a run of the command. It reads the leases first and the stream later. So if it sees a
-// child's lease, it has also seen the ends of the parents in their leases.
+// look begins a run of the command. It reads the leases first and the stream later, as the command
+// does.
 func (o *operator) look() {
 	w := o.w
 	view, err := w.store.View(context.Background(), w.app, "")

@@ -196,8 +196,8 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	}
 	if n := v.upTo(of, r.UpTo); early {
 		p.cuts[of][n] = true
-		// The results do not show whether all windows ended there.
 	} else if len(r.Windows) == 0 && !p.cuts[of][n] {
+		// The results do not show whether all windows ended there.
 		p.cuts[of][n] = false
 	}
 	return ""

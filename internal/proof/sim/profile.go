@@ -233,9 +233,8 @@ var long = []Profile{
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 
-// briefs returns variants of profiles. They have less than a minute and a half of faults, all
-// faults of fan-out, and three times as many scheduled faults. Most faults occur when an activity
-// begins.
+// briefs returns variants of profiles that read by fan-out. They have 20 to 90 seconds of faults,
+// all faults of fan-out, and three times as many scheduled faults.
 func briefs(names ...string) (them []Profile) {
 	for _, name := range names {
 		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]

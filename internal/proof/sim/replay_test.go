@@ -40,7 +40,7 @@ func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	return runs[0]
 }
 
-// told returns the history of one run of a seed.
+// told returns the number of steps and the hash of the history of one run of a seed.
 func told(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	o := Options{Lasts: lasts}
 	if p.Workers[0] > 5 {

@@ -19,7 +19,7 @@ type windows struct {
 	w      *world
 	size   time.Duration
 	byKey  bool
-	most   int  // maximum number of records of a cut
+	most   int  // Config.MaxRecords; a cut ends at the end of an aggregate, so it may be larger
 	once   bool // results are stored in the sink, with their position
 	made   map[string]madeResult
 	of     map[judge.ID]string    // the result of each record

@@ -18,7 +18,7 @@ type settings struct {
 }
 
 // choose chooses random settings. Three of ten seeds use weir's default heartbeat interval and
-// failover time. All others use any valid values. Every other time is chosen independently, so that
+// failover time, and the others random ones. Most other times do not depend on these two, so that
 // unusual ratios occur.
 func choose(d *dice, p Profile) settings {
 	s := settings{

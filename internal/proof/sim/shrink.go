@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Shrink repeats, with fewer faults, a simulation that broke a promise. It searches for the fewest
-// faults that still break a promise, with at most runs runs. It returns the last such result, with
-// its complete history.
+// Shrink repeats a simulation that broke a promise, with fewer and fewer faults, in at most runs
+// runs. It returns the result with the fewest faults that breaks the same kind of promise, with its
+// complete history. It returns r if no repetition breaks it.
 func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	try := func(faults []string) (Result, bool) {
 		runs--
@@ -23,8 +23,8 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	if !ok {
 		return r
 	}
-	// This is delta debugging: it omits ever smaller parts of the faults. The faults that happened
-	// are fewer than the allowed faults, because a history ends where a promise breaks.
+	// This is delta debugging: it omits ever smaller parts of the faults. Not all allowed faults
+	// happen, because a history ends where a promise breaks.
 	for parts := 2; runs > 0 && len(best.Struck) > 0; {
 		faults := best.Struck
 		size := (len(faults) + parts - 1) / parts
@@ -48,7 +48,8 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	return best
 }
 
-// kind returns the text of a violation without names and numbers.
+// kind returns the first words of a violation, without numbers. Equal words mean the same kind of
+// violation.
 func kind(wrong string) string {
 	words := strings.FieldsFunc(wrong, func(r rune) bool { return r < 'a' || r > 'z' })
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 })

@@ -157,7 +157,8 @@ type sinkReply struct {
 	panics bool
 }
 
-// shardRun returns the function that runs a worker with a sink. It sets l.pulls.
+// shardRun returns the function that runs a worker with ShardHandlers or a PullHandler. It sets
+// l.pulls.
 func (l *life) shardRun(consumer *weir.Consumer) func() error {
 	position, idle := l.position, time.Duration(0)
 	if c := l.w.crosses; c != nil {
@@ -300,8 +301,8 @@ func (s *sink) says(of string) weir.Position {
 	return weir.Oldest
 }
 
-// lies returns a wrong position: an impossible one, one of an earlier stream, or an unknown one. At
-// worst, such a position causes records to be handled again.
+// lies returns a wrong position: one that no sink can have, the beginning of the shard, or one of
+// an unknown record. At worst, such a position causes records to be handled again.
 func (w *world) lies(c *call, d *dice) weir.Position {
 	switch d.below(3) {
 	case 0:

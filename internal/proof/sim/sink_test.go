@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// TestBackupsThatTellWhatIsLost restores a sink that does not report unknown shards. The sink
-// contained a record of a shard that the backup does not contain.
+// TestBackupsThatTellWhatIsLost checks tellsLost with a sink that has, has lost, or never had a
+// record.
 func TestBackupsThatTellWhatIsLost(t *testing.T) {
 	id := judge.ID{Key: "k", N: 1}
 	for _, tt := range []struct {

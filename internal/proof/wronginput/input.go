@@ -45,8 +45,9 @@ type Input struct {
 	Code int      // expected exit code
 	Says []string // texts that standard error must contain
 	Not  []string // texts that it must not contain, because the advice is misleading
-	// Lines is the number of lines on standard error, without messages about a wait. 0 means one
-	// line. For exit code 2 it means two lines, because the second one refers to the help.
+	// Lines is the maximum number of lines on standard error, without lines that also appear with
+	// valid inputs. 0 means one line. For exit code 2 it means two lines, because the second one
+	// refers to the help.
 	Lines int
 	// Until is the time limit for the end of the command, for inputs that make it wait. 0 means ten
 	// seconds.

@@ -58,7 +58,7 @@ type base64Tail struct {
 	padded bool
 }
 
-// add consumes the next character and appends each complete byte to out. It returns false if the
+// add consumes the next character and appends decoded bytes to out. It returns false if the
 // character is not allowed here.
 func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
 	if c == '\n' || c == '\r' {

@@ -7,8 +7,8 @@ import (
 )
 
 // cborLayout is the layout of a record in an answer: its first byte, and its members in order.
-// Servers use the same layout for all records. The reader therefore predicts that a record has the
-// layout of the previous record. If that is true, it reads the record without any lookup.
+// Servers usually use the same layout for all records. The reader therefore predicts that a record
+// has the layout of the previous record. If that is true, it reads the record without any lookup.
 type cborLayout struct {
 	head    byte
 	n       int // number of members; 0 if there is no layout
@@ -178,7 +178,7 @@ func cborArrival(rest []byte) (ms uint64, end int) {
 }
 
 // cborLength returns the length of the string at b[i:], and the index of its contents. The index is
-// 0 unless this is a string of definite length.
+// 0 for any other item, and for a string whose length is indefinite or has eight bytes.
 func cborLength(b []byte, i int, major byte) (n, at int) {
 	switch head := b[i] ^ major; {
 	case head == 24:

@@ -30,8 +30,7 @@ func (d *cborReader) records(p *Page) error {
 	}
 }
 
-// record reads one record in any form and stores its layout, because servers use the same layout
-// for all records.
+// record reads one record in any form and stores its layout for the next record.
 func (d *cborReader) record(r *Record, p *Page) error {
 	*r = Record{Done: shard.Whole}
 	null, err := d.null()

@@ -337,8 +337,7 @@ func TestReusedPagesKeepNothing(t *testing.T) {
 	}
 }
 
-// The memory for a page is allocated once. It is allocated a few times if the answer does not state
-// the number of records.
+// Decoding a page of a thousand records needs few allocations.
 func TestAllocationsOfAPage(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -72,7 +72,7 @@ func FormatOf(contentType string, body []byte) (Format, bool) {
 	return CBOR, false
 }
 
-// MalformedError is returned for an answer that cannot be read. No part of such an answer is used.
+// MalformedError is returned for an answer that cannot be read.
 type MalformedError struct {
 	Format Format
 	Offset int // position of the byte that is not valid

@@ -119,7 +119,7 @@ func TestFramesThatAreBroken(t *testing.T) {
 	}
 }
 
-// A frame with a wrong length causes no allocation.
+// A frame with a wrong length causes no large allocation.
 func TestFrameLengthsAllocateNothing(t *testing.T) {
 	for _, in := range [][]byte{answers.Prelude(1<<32-1, 0), answers.Prelude(1<<32-1, 1<<32-1), answers.Prelude(1<<31, 1<<30)} {
 		var before, after runtime.MemStats

@@ -24,7 +24,8 @@ func smallPages() []*codec.Page {
 }
 
 // FuzzCBOR compares the reader with a naive reader of all of CBOR. Both accept the same input, with
-// the same result. If the SDK accepts the input as well, its result is also the same.
+// the same result, unless it exceeds a limit of the reader. If the SDK accepts the input as well,
+// its result is also the same.
 func FuzzCBOR(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true}, {TextData: true, Float: true}, {NullKey: true, Encryption: true, Seconds: true}} {
@@ -134,7 +135,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// oddNumber reports whether a time was rejected because it is the text "NaN" or "Infinity".
+// oddNumber reports whether a number was rejected because it is a text. The SDK accepts the texts
+// "NaN" and "Infinity" as times.
 func oddNumber(body []byte, err *codec.MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
@@ -187,7 +189,7 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// FuzzErrorBody checks that the code and the message of any error body are valid text or absent.
+// FuzzErrorBody reads the bodies of errors. The error is nil or a MalformedError.
 func FuzzErrorBody(f *testing.F) {
 	for _, s := range []string{
 		`{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException","message":"old"}`, `{"code":"X","Message":"y"}`, "", "<html>",

@@ -19,8 +19,8 @@ type memory struct {
 }
 
 // memories contains a pool for each size class of bodies. There are four classes per doubling. A
-// small answer therefore does not occupy memory for a large one, and at most a fifth of the memory
-// is unused.
+// small answer therefore does not occupy memory for a large one. At most a fifth of the memory is
+// unused, except for bodies below LeastBody.
 var memories [56]sync.Pool
 
 // These are the sizes of the smallest and of the largest pooled body in bytes.
@@ -118,7 +118,7 @@ func (p *Page) Release() {
 	*p = Page{Memory: p.Memory}
 }
 
-// Reset is like Release, but keeps the slice of records for the next call.
+// Reset is like Release, but without reuse it keeps the slice of records for the next call.
 func (p *Page) Reset() {
 	if p.memory != nil {
 		p.Release()

@@ -74,8 +74,8 @@ type Page struct {
 	// Children are only valid if Last is set.
 	Last bool
 	// Next is the next iterator, or the continuation of a subscription. It is empty if the answer
-	// contained none. If Children is not empty as well, the shard has ended. Next does not refer to
-	// the page's memory.
+	// contained none. The shard has ended if Next is empty and Children is not. Next does not refer
+	// to the page's memory.
 	Next string
 	// Behind is the distance from the tip. It is negative if the service did not send it.
 	Behind time.Duration

@@ -9,8 +9,7 @@ import (
 )
 
 // Parts reads a CBOR answer in parts. Each part contains the whole records in one window of the
-// answer. An answer of 10 MiB therefore needs no more memory than one of half a MiB. If a window
-// contains only the beginning of a record, these bytes are carried over to the next window. Each
+// answer. The beginning of a record at the end of a window is carried over to the next window. Each
 // window is filled in pieces, and each piece is decoded while it is in the processor's cache. Parts
 // is not safe for concurrent use.
 type Parts struct {

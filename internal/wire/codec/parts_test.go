@@ -143,7 +143,7 @@ func TestBrokenPartsAreErrors(t *testing.T) {
 	}
 }
 
-// An answer of any size needs no more memory than a window, unless a record is larger.
+// An answer of 10 MiB needs at most the memory of two windows.
 func TestAWindowIsEnough(t *testing.T) {
 	body := answers.CBOR{}.Encode(answers.Sample(10_000, 1024))
 	pr := &codec.Parts{Body: bytes.NewReader(body), Left: int64(len(body)), Window: 512 << 10, Bodies: &codec.Bodies{Reuse: true, Most: codec.MostBody}}

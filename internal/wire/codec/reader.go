@@ -48,7 +48,7 @@ type reader interface {
 	skip() error
 	// records appends the list of records to the page.
 	records(p *Page) error
-	// end checks that only blanks follow.
+	// end checks that the body ends here. In JSON, blanks may follow.
 	end() error
 	// malformed returns an error for the current position.
 	malformed(what string) error
@@ -61,7 +61,7 @@ func newReader(f Format, body []byte) reader {
 	return &cborReader{b: body}
 }
 
-// decoding is the state for decoding one body. It is reused, so that decoding allocates nothing.
+// decoding is the state for decoding one body. It is reused to save allocations.
 type decoding struct {
 	cbor   cborReader
 	json   jsonReader

@@ -18,7 +18,7 @@ const (
 	fanOutBytesPerSecond    = 2 << 20
 )
 
-// Limits on the size of a request or an answer. NoLimits does not disable them.
+// Limits on sizes and counts. NoLimits does not disable them.
 const (
 	maxPageBytes     = 10 << 20
 	maxPageRecords   = 10_000

@@ -127,8 +127,7 @@ func (r *CreateStream) do(c *call) error {
 		s.tags = map[string]string{}
 	}
 	c.streams[s.name], c.bySerial[s.serial] = s, s
-	// The shards of a re-created stream are created in a later second. Their sequence numbers are
-	// therefore larger than those of the deleted stream.
+	// The shards have the creation time of the stream, not the time at which it becomes ACTIVE.
 	c.change(s, c.now, creating, func(time.Time) {
 		for _, r := range uniformRanges(int(count)) {
 			s.newShard(r, s.created, 0)

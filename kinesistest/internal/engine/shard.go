@@ -131,7 +131,8 @@ type page struct {
 }
 
 // read returns the records that start at an index: at most limit records, and at most maxBytes. If
-// a record is available, it returns at least one. The returned slice is never written to again.
+// a record is available and limit is not 0, it returns at least one. The returned slice is never
+// written to again.
 func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) page {
 	index = min(max(index, sh.base), sh.nextIndex)
 	from := int(index - sh.base)

@@ -46,8 +46,8 @@ func (e *Engine) NewRegister(stream, consumer string) *RegisterStreamConsumer {
 
 func named(stream string) streamRef { return streamRef{name: codec.Some(stream)} }
 
-// Run carries out a request without HTTP. The request counts against no limit, and the answer is
-// discarded.
+// Run carries out a request without HTTP. The request counts against no rate limit, and the answer
+// is discarded.
 func (e *Engine) Run(now time.Time, r Request) error {
 	return r.do(&call{Engine: e, now: now, unlimited: true, out: codec.NewEncoder(codec.JSON, nil, false)})
 }

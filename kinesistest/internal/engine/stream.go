@@ -158,8 +158,8 @@ func (e *Engine) expireAll(s *stream, now time.Time) {
 	}
 }
 
-// newShard adds an open shard. Its number and its first sequence number are larger than those of
-// all earlier shards. after is the latest creation second of its parents.
+// newShard adds an open shard with the next number. after is the earliest creation second that the
+// shard may have.
 func (s *stream) newShard(r hashRange, created time.Time, after uint64) *shard {
 	sh := &shard{
 		number: s.nextShard, id: shardID(s.nextShard), hashes: r,

@@ -18,10 +18,10 @@ func (b *Box) Readable(ctx context.Context) error {
 	return err
 }
 
-// Writable returns an error if dead letters cannot be written, listed or marked. Call it at the
-// start to find such a problem before a record has to be dead-lettered. Writable leaves a small
-// object, PREFIX/_weir/letters. It also returns an error if the server ignores the condition of a
-// write. With such a server, two processes could handle one dead letter again at the same time.
+// Writable returns an error if dead letters cannot be written or listed, or if the server ignores
+// the condition of a write. With such a server, two processes could handle one dead letter again at
+// the same time. Call Writable at the start to find such a problem before a record has to be
+// dead-lettered. It leaves a small object, PREFIX/_weir/letters.
 func (b *Box) Writable(ctx context.Context) error {
 	if err := b.Readable(ctx); err != nil {
 		return err

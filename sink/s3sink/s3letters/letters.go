@@ -37,7 +37,7 @@ import (
 // An object contains the letter's JSON. The state of the dead letter is in the members "state",
 // "since" and "marked_by". A dead letter replaces an existing dead letter with the same ID. A dead
 // letter that is put again becomes Kept again, even if it was handled or dropped before. A worker
-// waits until its dead letters are written, so there are no partial letters.
+// waits until its dead letters are written.
 //
 // Two processes cannot handle the same dead letter without noticing it. A Box marks a dead letter
 // that it has yielded only if the dead letter has not changed since then. If two processes list the

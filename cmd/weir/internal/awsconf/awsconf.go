@@ -114,8 +114,8 @@ func (f *Flags) Patient(client *kinesis.Client) *kinesis.Client {
 	})
 }
 
-// Greet describes the streams to find out whether the service answers. A reader retries every error
-// without end, so Greet reports errors that exist from the start.
+// Greet lists one shard of each stream to find out whether the service answers. A reader retries
+// every error without end, so Greet reports errors that exist from the start.
 func (f *Flags) Greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
 	asking := f.Patient(client)
 	for _, s := range streams {
@@ -175,8 +175,8 @@ func (f *Flags) S3(ctx context.Context, t cli.Terminal) (*s3.Client, error) {
 // regionOfQueue matches the host in the URL of a queue and extracts the region.
 var regionOfQueue = regexp.MustCompile(`^(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:amazonaws\.com|api\.aws)`)
 
-// SQS returns a client for a queue of SQS. The URL of the queue determines the endpoint and the
-// region.
+// SQS returns a client for a queue of SQS. The URL of an AWS queue determines the region, any other
+// URL the endpoint.
 func (f *Flags) SQS(ctx context.Context, t cli.Terminal, queue string) (*sqs.Client, error) {
 	f.Queues = f.Peer(ctx, "SQS")
 	u, err := url.Parse(queue)

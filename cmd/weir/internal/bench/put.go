@@ -56,7 +56,8 @@ func key(i int) string { return "key-" + strconv.Itoa(i) }
 // units returns the maximum number of PUT payload units of all records together.
 func (o *putOptions) units() int { return o.records() * ((o.recordSize() + unit - 1) / unit) }
 
-// check returns an error if the options could put more than --max-bytes.
+// check returns an error if a record would be too large, or if the records could exceed
+// --max-bytes.
 func (o *putOptions) check() error {
 	if o.recordSize() > mostSize {
 		return cli.Usagef("--bytes %d: a record has at most 1 MiB with its key", o.bytes)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// UnusedAddr returns an address that refuses connections until the test ends. An outgoing
-// connection keeps its port occupied.
+// UnusedAddr returns the URL of an address that refuses connections until the test ends. An
+// outgoing connection keeps its port occupied.
 func UnusedAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,8 +38,8 @@ func Answering(t *testing.T, status int, code, message string) string {
 	return s.URL
 }
 
-// SilentServer starts a server that accepts connections and reads requests, but never answers. It
-// returns the URL of the server.
+// SilentServer starts a server that accepts connections, but never reads or answers. It returns the
+// server's address.
 func SilentServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -75,8 +75,8 @@ func Command(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// check returns an error if flags contradict each other, and completes the options. It returns the
-// URL of the store and the start position of a new application.
+// check returns an error if flags are missing, invalid or contradict each other. It completes the
+// options. It returns the URL of the store and the start position of a new application.
 func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position, err error) {
 	if err = cli.Require(cmd, "stream", "app", "store"); err != nil {
 		return url, from, err

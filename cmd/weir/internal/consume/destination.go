@@ -192,7 +192,7 @@ func (a *appending) Handle(ctx context.Context, b *weir.Batch) error {
 	if err == nil {
 		return nil
 	}
-	// A part of the batch has been written. The disk may have room again, so end the incomplete
+	// A part of the batch may be in the file. The disk may have room again, so end the incomplete
 	// line.
 	return errors.Join(fmt.Errorf("the file %s cannot be written: %w", a.path, cli.RootError(err)), endLastLine(a.file))
 }

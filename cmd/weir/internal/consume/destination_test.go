@@ -59,7 +59,7 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 	}
 }
 
-// If a file can no longer be written, the batch is kept and handled again.
+// If a file can no longer be written, Handle returns an error, so the batch is not lost.
 func TestAFileThatFailsKeepsTheBatch(t *testing.T) {
 	f, err := openAppending(filepath.Join(t.TempDir(), "x"), s3sink.Payloads)
 	if err != nil {

@@ -40,7 +40,8 @@ func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics
 	return m, nil
 }
 
-// write writes the metrics until stop is called. stop waits for the last lines.
+// write writes the metrics until stop is called. stop waits for the last lines, but at most five
+// seconds.
 func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics) (stop func() error, err error) {
 	to := &emfWriter{Writer: t.Err, t: t}
 	closing := func() error { return nil }
@@ -67,8 +68,8 @@ func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics
 	}, nil
 }
 
-// emfWriter writes lines of metrics. If a write fails, it drops the line. It logs only the first
-// failure, so that the worker continues without metrics.
+// emfWriter writes lines of metrics. If a write fails, it drops the line. It returns no error, so
+// that the worker continues without metrics. It logs only the first of consecutive failures.
 type emfWriter struct {
 	io.Writer
 	t       cli.Terminal

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 )
 
-// TestEnded checks the error that consume returns, with exit code 1, when its worker has ended.
+// TestEnded checks the error of the command after its worker has ended.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	notSaved := fmt.Errorf("weir: application a: %w: %w", weir.ErrNotSaved, syscall.ECONNREFUSED)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// If the service refuses a checkpoint, the worker logs this once, with the remedy. With --expired
+// If the service refuses a checkpoint, the worker logs this once. With --expired=oldest or latest,
 // the worker continues at another position.
 func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 )
 
-// The command fan-out lists and removes consumers that workers have left behind.
+// The command fanout lists and removes consumers that workers have left behind.
 func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -193,7 +193,7 @@ func (p *prefixed) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush writes a line that is not complete.
+// flush writes the line received so far, unless it is empty.
 func (p *prefixed) flush() {
 	if len(p.line) == 0 {
 		return

@@ -82,7 +82,7 @@ func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	})
 }
 
-// A reader that is stuck blocks neither a process nor close.
+// If a reader is stuck, writes do not wait for it, and close waits only for the grace period.
 func TestOutputThatNobodyReadsIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

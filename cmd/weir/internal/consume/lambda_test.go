@@ -30,9 +30,10 @@ func init() {
 	}
 }
 
-// beFunction runs a runtime client with a function that prints its records. A record can ask for a
-// failure that happens only once. The process that fails first creates the file named by
-// WEIR_TEST_ONCE.
+// beFunction runs a runtime client with a function that prints its records. kind selects how the
+// function misbehaves. Most kinds misbehave only at the first event. The process that receives this
+// event creates the file named by WEIR_TEST_ONCE. The function always reports a record with the
+// data "poison" as failed.
 func beFunction(kind string) {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/"
 	post := func(path, body string) {
@@ -92,8 +93,8 @@ func beFunction(kind string) {
 	}
 }
 
-// functionCommand returns a command line that runs a function. It uses exec so that no shell
-// remains between the function and its process group.
+// functionCommand returns a command line that runs a function. Because of exec, the function
+// replaces the shell.
 func functionCommand(t *testing.T, kind string) string {
 	t.Helper()
 	return fmt.Sprintf("%s=%s WEIR_TEST_ONCE=%s exec %s", asFunction, kind, filepath.Join(t.TempDir(), "once"), os.Args[0])

@@ -64,7 +64,7 @@ func (s *story) run(ctx context.Context, work func(context.Context) error) error
 	return err
 }
 
-// look logs what has changed since the last look.
+// look logs what has changed since the last look, and a summary if it is due.
 func (s *story) look(now time.Time) {
 	s.leases.flush()
 	app, _ := s.consumer.Health()
@@ -142,7 +142,7 @@ func (l *lasting) see(s health.State, now time.Time) (changed bool, began time.T
 }
 
 // leases is a log handler. Unless verbose is set, it passes on only the first few messages about
-// leases of each stretch of time, and then their number.
+// leases between two looks, and then the number of the others.
 type leases struct {
 	slog.Handler
 	*leaseCounts
@@ -157,7 +157,8 @@ type leaseCounts struct {
 	seen map[string]int
 }
 
-// leaseLines is the number of messages about leases that are passed on in a stretch of time.
+// leaseLines is the number of messages of each kind about leases that are passed on between two
+// looks.
 const leaseLines = 8
 
 const (
@@ -188,7 +189,7 @@ func (h *leases) passes(message string) bool {
 	return h.seen[message] <= leaseLines
 }
 
-// flush logs how many messages about leases were not passed on, and begins a new stretch of time.
+// flush logs how many messages about leases were not passed on since the last flush.
 func (h *leases) flush() {
 	h.mu.Lock()
 	seen := h.seen

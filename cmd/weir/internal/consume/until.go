@@ -78,15 +78,15 @@ const (
 	// storeEvery is the pause between two looks at the store. The heartbeats of workers arrive
 	// there once a second.
 	storeEvery = time.Second
-	// listEvery is the pause between two listings of the streams. After the next listing, the
-	// worker does not wait for shards that have left their stream.
+	// listEvery is the pause between two listings of the streams. If a listed shard leaves its
+	// stream before it has a lease, the worker waits for it until the next listing.
 	listEvery = time.Minute
 	// checkTime limits the last look at the shards of other workers.
 	checkTime = 30 * time.Second
 )
 
-// run calls work, which runs the worker, and ends it when its part is done. It returns an
-// [cli.ExitCode] if records are left.
+// run calls work, which runs the worker, and ends it when its part is done. It returns a
+// [cli.ExitCode] if records may be left.
 func (e *ending) run(ctx context.Context, work func(context.Context) error) error {
 	if e.tip {
 		e.time = time.Now()

@@ -70,7 +70,7 @@ func (j *job) handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// missing returns the number of records from 0 to n that were not handled.
+// missing returns how many of the first n records were not handled.
 func (j *job) missing(n int) (missing int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -210,7 +210,7 @@ func TestTwoWorkersEndAtTheTip(t *testing.T) {
 				j.t.Fatal("a worker did not end")
 			}
 		}
-		// The worker that ends last has seen the end of all shards.
+		// The worker that ends last has checked that no shard has records left.
 		if n := j.missing(500); n > 0 {
 			j.t.Errorf("%d records were not handled; they said %q and %q", n, a.said, b.said)
 		}
@@ -220,7 +220,8 @@ func TestTwoWorkersEndAtTheTip(t *testing.T) {
 	})
 }
 
-// B handles records that arrive after the start of A, slowly. A has shards without records.
+// One of the two shards has records that take long. The worker with the other shard ends first, and
+// says that records are left.
 func TestAWorkerTellsThatOthersHaveRecords(t *testing.T) {
 	untilBubble(t, func(j *job) {
 		j.slow = time.Second
@@ -248,7 +249,7 @@ func TestAWorkerTellsThatOthersHaveRecords(t *testing.T) {
 	})
 }
 
-// B dies before A starts. A waits for its shards.
+// B dies before A starts. A waits for B's shards.
 func TestShardsOfADeadWorkerAreHandled(t *testing.T) {
 	untilBubble(t, func(j *job) {
 		whole := j.store
@@ -352,7 +353,7 @@ func TestUntilATime(t *testing.T) {
 		if err := flags.parse(time.Now()); err != nil {
 			j.t.Fatal(err)
 		}
-		// The records after the time take 15 minutes, and the worker does not wait for them.
+		// Handling the records after the time takes minutes. The worker does not wait for them.
 		j.slow = time.Second
 		w := j.start("A", flags, nil)
 		w.wait(j.t, cli.ExitDone)

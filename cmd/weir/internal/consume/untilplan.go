@@ -193,7 +193,8 @@ func (a *assignment) maybeMe(session string) bool {
 	return w != nil && w.Name == a.worker
 }
 
-// alive reports whether a heartbeat of a session was seen within the last three intervals.
+// alive reports whether a heartbeat of a session was seen within the last three heartbeat
+// intervals, or within two looks at the store if that is longer.
 func (p *progress) alive(w *lease.Worker) bool {
 	moved := p.beats[w.Session].moved
 	return !moved.IsZero() && p.now().Sub(moved) <= max(3*w.Times.Or(lease.DefaultTimes).Heartbeat, 2*storeEvery)

@@ -46,7 +46,7 @@ type changed struct {
 	Letters int `json:"letters"` // number of selected dead letters
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	Taken   int `json:"taken"` // dead letters that another process handled meanwhile
+	Taken   int `json:"taken"` // dead letters that another process changed meanwhile
 }
 
 // check completes the filter. It returns an error unless the flags select dead letters.
@@ -64,7 +64,8 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
 
-// change shows how many dead letters are selected, asks for confirmation, and calls do.
+// change shows the selected dead letters, asks for confirmation, and calls do. With --yes it does
+// not ask. With --dry-run it only shows them.
 func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
@@ -302,7 +303,7 @@ type letterHandler func(context.Context, deadletter.Item) error
 // errTold replaces the error of a dead letter whose error was printed already.
 var errTold = errors.New("it failed")
 
-// told handles one dead letter. If the handler fails, told prints the error.
+// told handles one dead letter. If the handler fails before ctx ends, told prints the error.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {

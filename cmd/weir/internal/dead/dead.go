@@ -123,8 +123,8 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 	return letters, nil
 }
 
-// choose completes the filter from the flags and the IDs. narrowed reports whether they select
-// dead letters by anything besides the state.
+// choose completes the filter from the flags and the IDs. narrowed reports whether they select dead
+// letters by anything besides the state and the application.
 func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
 	if err := cli.Require(cmd, "dead"); err != nil {
 		return false, err

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/internal/lettertext"
 )
 
-// errorGroup contains the dead letters with the same error.
+// errorGroup contains the dead letters of one application with the same reason and similar errors.
 type errorGroup struct {
 	app    string
 	reason deadletter.Reason

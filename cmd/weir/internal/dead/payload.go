@@ -76,8 +76,8 @@ func letterText(i *deadletter.Item) string {
 	return b.String()
 }
 
-// payloadText returns a payload for people, and its format. JSON is indented, other text is
-// unchanged, and everything else becomes hexadecimal digits.
+// payloadText returns a payload for people, and its format. JSON is indented, control characters in
+// other text become visible, and everything else becomes hexadecimal digits.
 func payloadText(data []byte) (what, text string) {
 	p := lettertext.Decode(data, mostUnpacked)
 	what = p.Kind

@@ -27,8 +27,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options configures the demo. FanOut, Keep, Beat, Failover and Page are optional. All other fields
-// are required.
+// Options configures the demo. Leader, FanOut, Keep, Beat, Failover and Page are optional. All
+// other fields are required.
 type Options struct {
 	Flights  int             // number of records to put, at most 20,000
 	Shards   int             // shards of the stream at the start, at least 3
@@ -67,7 +67,8 @@ type Result struct {
 }
 
 // Run runs the demo to its end. It returns an error if it cannot reach a verdict. A negative
-// verdict is not an error. After Run, no process, goroutine or file of the demo is left.
+// verdict is not an error. After Run, no process or goroutine of the demo is left, and no file
+// unless Keep is set.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	all, err := flights(o.Flights)
 	if err != nil {
@@ -185,7 +186,7 @@ type producer struct {
 	err  error
 }
 
-// dismiss stops all worker processes, within the given time.
+// dismiss stops all worker processes. It kills a process that does not stop within the given time.
 func (d *stage) dismiss(bound time.Duration) error {
 	ctx := context.Background()
 	var errs []error

@@ -127,8 +127,7 @@ func (p *process) finish(ctx context.Context, bound time.Duration) error {
 	}
 }
 
-// failure returns the reason why a process ended without a request from the demo. It returns nil if
-// the process did not end in this way.
+// failure returns an error about a process that ended without a request from the demo.
 func (p *process) failure(dir string) error {
 	last := ""
 	if f, err := os.Open(logPath(dir, p.name)); err == nil {

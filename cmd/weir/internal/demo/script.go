@@ -207,9 +207,9 @@ func (d *stage) stop(ctx context.Context) error {
 	return nil
 }
 
-// flows returns a condition. It holds when each shard of the killed or stopped worker that has
-// unhandled records is read again. measure returns the gap, which lists the shards that are not
-// read yet.
+// flows returns a condition. It holds when each shard of the killed or stopped worker that is open
+// or has unhandled records is read again. measure returns the gap, which lists the shards that are
+// not read yet.
 func (d *stage) flows(measure func() judge.Gap) func(picture) bool {
 	return func(p picture) bool {
 		waits := map[string]bool{}

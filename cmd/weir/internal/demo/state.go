@@ -115,8 +115,9 @@ func (p picture) open() []shardState {
 	return slices.DeleteFunc(slices.Clone(p.shards), func(s shardState) bool { return s.closed || s.finished })
 }
 
-// balanced reports whether n workers hold equal numbers of unfinished leases, and no lease is
-// moving.
+// balanced reports whether the given number of workers live, their numbers of leases differ by at
+// most one, and no lease is free or moving. It ignores finished leases and leases that wait for a
+// parent.
 func (p picture) balanced(workers int) bool {
 	finished := map[string]bool{}
 	known := map[string]bool{}
@@ -165,7 +166,8 @@ func (p picture) busiest() (shardState, error) {
 }
 
 // quietestPair returns the two adjacent open shards that have the fewest records together. It
-// avoids the two children of one split, because merging them again would show less.
+// prefers shards without parents, because merging the two children of a split again would show
+// less.
 func (p picture) quietestPair() (lower, upper shardState, err error) {
 	open := p.open()
 	slices.SortFunc(open, func(a, b shardState) int { return a.hash.Start.Compare(b.hash.Start) })

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shards creates the shards of a picture from lines of the form "id owner parent,parent flags". A
-// "-" means no owner or no parents.
+// shards creates the shards of a picture from lines of the form "id owner flags". The owner "-"
+// means none. A flag such as "<a,b" names the parents.
 func shards(t *testing.T, lines ...string) []shardState {
 	t.Helper()
 	var all []shardState

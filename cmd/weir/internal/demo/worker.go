@@ -41,8 +41,9 @@ func journalPath(dir, name string) string { return filepath.Join(dir, name+".jou
 func logPath(dir, name string) string     { return filepath.Join(dir, name+".log") }
 
 // Run runs a worker process: an ordinary consumer whose handler writes each record to a journal.
-// Run returns when ctx ends. It also returns as soon as lifeline, a pipe from the parent process,
-// is closed. The parent is then dead, and its embedded Kinesis with it.
+// Run returns when ctx ends, or when the parent process asks for it through the pipe lifeline. If
+// lifeline is closed, the parent is dead, and its embedded Kinesis with it. Run then ends this
+// process.
 func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

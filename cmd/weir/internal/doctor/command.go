@@ -222,7 +222,9 @@ func (r report) text() string {
 	return b.String()
 }
 
-// examine collects the facts. It reads the store and the streams, waits, and reads them again.
+// examine collects the facts. It queries the streams and the lags of the shards while it watches
+// the store. It then queries the lags of those shards again that have waiting records or could not
+// be read.
 func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Store, client *kinesis.Client, first lease.View) (Facts, error) {
 	f := Facts{App: o.App, First: first, Second: first, Apart: o.look.UntilDead(first), Beats: map[string]bool{}}
 	t.Note("watching application %s for %s", o.App, figures.Duration(f.Apart))
@@ -309,7 +311,7 @@ func (d *denials) sorted() []Denied {
 	return d.all
 }
 
-// askStreams queries the streams that have leases, and the streams in named.
+// askStreams queries the streams in named, and those of --stream.
 func (o *options) askStreams(ctx context.Context, client *kinesis.Client, named []string, denied *denials) []Stream {
 	wanted := map[string]bool{}
 	all := slices.Clone(named)

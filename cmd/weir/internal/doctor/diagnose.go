@@ -272,7 +272,8 @@ type failure struct {
 	kms         bool
 }
 
-// readable adds findings about the answer of the service to a read at a checkpoint.
+// readable adds findings about refused and expired checkpoints. It adds other errors of reads to
+// failed.
 func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease.Key) {
 	look := seen.Second
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // If no live worker reads a stream, the doctor does not expect the leader to assign its leases. If
-// the stream is paused, the doctor reports nothing about them.
+// the stream is paused, the doctor reports only that.
 func TestAStreamThatNoLiveWorkerReads(t *testing.T) {
 	f := healthy(t)
 	for _, session := range []string{"A", "B"} {

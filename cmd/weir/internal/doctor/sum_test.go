@@ -33,7 +33,7 @@ func (f *Facts) lookAll(l Look) {
 	}
 }
 
-// complain makes each worker report a problem for all its shards.
+// complain makes each worker report a problem for each of its first eight shards.
 func (f *Facts) complain(state string, why func(lease.Key) string) {
 	for _, w := range []string{"A", "B"} {
 		f.worker(w, func(w *lease.Worker) {

@@ -112,8 +112,8 @@ func callOf(err error, text string) call {
 // unknown reports whether the error says nothing about the call. The call then went to a store.
 func (c call) unknown() bool { return c.op == nil && c.place == nil }
 
-// unreachable explains why the server could not be reached. It returns "" if there was a
-// connection.
+// unreachable explains why the server could not be reached, or that the connection broke. It
+// returns "" for other errors.
 func unreachable(c call, err error) string {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -241,7 +241,8 @@ func IsAccessDenied(err error) bool {
 	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
 }
 
-// OneLine joins the paragraphs of cobra's error texts ("Did you mean this?") to one line.
+// OneLine joins the lines of a text, such as cobra's errors with suggestions, and removes the
+// prefix "weir: ".
 func OneLine(s string) string {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "weir: ")
 	return strings.Join(strings.Fields(s), " ")

@@ -170,7 +170,7 @@ func hostPort(u *url.URL) string {
 }
 
 // foreignServer describes the server that gave an invalid answer in place of an AWS service. It
-// returns "" if the server is unknown.
+// returns "" if it cannot tell what the server is.
 func foreignServer(at *url.Error, service string) string {
 	if at == nil {
 		return "" // not a network call

@@ -167,8 +167,7 @@ func TestAnExporterThatStartsKnowsThePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := lease.HistoryChunk{Session: "s1", Since: now.Unix()/60 - 30}
-	// The chunk contains the last 21 minutes of a worker without a name, which held shard 0 of
-	// stream s.
+	// The chunk contains 21 minutes of a worker without a name, which held shard 0 of stream s.
 	c.Data = append(binary.AppendUvarint([]byte{1}, uint64(c.Since)), 0)
 	c.Data = append(c.Data, 0, 1, 0, 1, 's', 1, 0x80)
 	for range 20 {

@@ -82,7 +82,8 @@ type leaseInfo struct {
 	Checkpoint string `json:"checkpoint"`
 	Lag        *int64 `json:"lag_ms,omitempty"` // absent if the lag is not known
 	Held       string `json:"held,omitempty"`   // the reason why a worker holds the checkpoint on purpose
-	// Load is approximate. It is absent if no owner has reported it.
+	// Load is approximate. It is absent if no owner has reported it, or if no worker holds the
+	// lease.
 	Load    *int64 `json:"load_bytes_per_s,omitempty"`
 	Created string `json:"stream_created,omitempty"` // creation time of the stream, according to the lease
 	// Deaths is absent if no owner has died at the checkpoint.

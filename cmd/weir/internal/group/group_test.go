@@ -212,7 +212,7 @@ func TestResetReadsAgainInOrder(t *testing.T) {
 	})
 }
 
-// If the progress cannot be dumped, a reset stops before it changes anything.
+// If the progress cannot be dumped, reset and delete stop before they change anything.
 func TestNoResetWithoutADump(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)

@@ -48,7 +48,7 @@ func TestSessionsOf(t *testing.T) {
 	}
 }
 
-// A plan names workers instead of sessions. It also names the leader that will carry it out.
+// A plan names workers instead of sessions. It also says who will carry it out.
 func TestPlanReport(t *testing.T) {
 	v := exampleView(t)
 	v.Leases = v.Leases[1:6]

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// During a pause, leases keep the name of a worker that has died. They do not count as held.
+// Leases may keep the name of a worker that has ended. They do not count as held.
 func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	mem := memstore.New()
 	for _, s := range []string{"A", "B"} {

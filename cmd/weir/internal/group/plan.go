@@ -145,8 +145,7 @@ func planOf(app string, v lease.View, f lease.Facts) planReport {
 	return r
 }
 
-// planNote returns the reason why nothing happens, or the name of the worker that would carry out
-// the plan.
+// planNote returns the reason why nothing happens, or says who would carry out the plan.
 func planNote(v lease.View, f lease.Facts, actions int) string {
 	workers, unfinished := 0, 0
 	for _, w := range v.Workers {

@@ -175,8 +175,8 @@ func netAddr(addr string) (*net.TCPAddr, bool) {
 	return a, err == nil
 }
 
-// welcome returns a text that explains how to reach the server. Its lines can be pasted into a
-// shell.
+// welcome returns a text that explains how to reach the server. Its indented lines can be pasted
+// into a shell.
 func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK, boto3 or the AWS CLI:\n\n", url)

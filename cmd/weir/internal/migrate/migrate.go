@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Command returns the command with a command for each client.
+// Command returns the command "weir migrate", with a subcommand for each client.
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",

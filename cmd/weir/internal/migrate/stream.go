@@ -29,7 +29,8 @@ const (
 	readBound = 20 * time.Second
 )
 
-// readCheckpoints reads the record at the checkpoint of each shard, once.
+// readCheckpoints reads the record at the checkpoint of each shard. If it is gone, it reads the
+// oldest record.
 func readCheckpoints(
 	ctx context.Context,
 	t cli.Terminal,

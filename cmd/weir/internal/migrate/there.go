@@ -117,7 +117,7 @@ func (o *kclOptions) pinLatest(
 	return nil
 }
 
-// bothStopped returns when no worker runs, neither of the KCL nor of weir. With --watch it first
+// bothStopped returns an error if a worker of the KCL or of weir runs. With --watch it instead
 // pauses the application, so that workers of weir can be started and wait. It then waits until the
 // workers of the KCL have stopped.
 func (o *kclOptions) bothStopped(

@@ -66,7 +66,8 @@ func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || explain.IsTimeout(err)
 }
 
-// Unanswered reports whether an error means that the network returned no answer at all.
+// Unanswered reports whether an error means that there was no answer at all, for example because
+// the call was canceled.
 func Unanswered(err error) bool {
 	var dns *net.DNSError
 	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,

@@ -23,7 +23,7 @@ type Entry struct {
 	Line int64 // its place in the input, from 1, rising
 }
 
-// Size returns the number of bytes for which the service counts the entry.
+// Size returns the size of the entry in bytes, as the service counts it.
 func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
 
 // Options configures a [Sender]. Client and Stream are required.

@@ -165,8 +165,8 @@ func TestSendStopsAtAFailure(t *testing.T) {
 	}
 }
 
-// If an answer is lost, records may be in the stream twice. A newer record of a key never comes
-// before an older one.
+// If an answer is lost, records may be in the stream twice. The first copies of the records of a
+// key are in order.
 func TestSendAfterALostAnswer(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, server *kinesistest.Server, o Options) {
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {

@@ -21,7 +21,8 @@ const ShardHelp = "as any command shows it: shardId-000000000003, 000000000003 o
 // shardForm is the service's own rule for shard IDs.
 var shardForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-// ShortID returns the ID of a shard as tables show it: only the number, if the ID ends in one.
+// ShortID returns the ID of a shard as tables show it: only the digits, if the ID is shardId- and
+// digits.
 func ShortID(shard string) string {
 	if number := strings.TrimPrefix(shard, shardPrefix); isNumber(number) {
 		return number
@@ -32,8 +33,8 @@ func ShortID(shard string) string {
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // ParseShard returns the ID of the shard in a value of --shard. It also returns the stream, if the
-// value contains one ("flights/3"). If the value does not end in a number, it is used unchanged,
-// because other servers may use other forms of IDs.
+// value contains one ("flights/3"). An ID that has none of the forms above is used unchanged,
+// because other servers may use other forms.
 func ParseShard(s string) (id, stream string, err error) {
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		if stream, s = s[:i], s[i+1:]; stream == "" {

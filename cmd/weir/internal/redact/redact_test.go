@@ -55,8 +55,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzURL creates URLs with a password, in every form that stores accept. It checks that URL
-// removes the password.
+// FuzzURL creates valid and invalid URLs with a password. It checks that URL removes the password.
 func FuzzURL(f *testing.F) {
 	f.Add("u", "p@ss/w:rd", "h:1", "d", uint8(0))
 	f.Add("", "%40#?", "[::1]", "", uint8(1))

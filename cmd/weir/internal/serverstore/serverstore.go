@@ -1,4 +1,4 @@
-// Package serverstore opens a lease store on a Postgres, MySQL or Redis server, given by a URL.
+// Package serverstore opens a store of leases or dead letters on a database server, given by a URL.
 package serverstore
 
 import (
@@ -122,7 +122,8 @@ func (s *Store) Schema() string {
 	return s.schema()
 }
 
-// SchemaSince returns the statements that Migrate runs if the tables have the given version.
+// SchemaSince returns the statements that Migrate runs if the tables have the given version. Do not
+// call it for Redis.
 func (s *Store) SchemaSince(version int) (string, error) { return s.since(version) }
 
 // Warnings returns warnings about settings of the server that could cause lost progress.

@@ -34,11 +34,11 @@ type Lag struct {
 	Expired bool
 }
 
-// atOnce is the number of shards that are queried at the same time. Each shard is queried only
+// atOnce is the number of shards that are queried at the same time. Usually each shard is read only
 // once, because all readers of a shard share five reads a second.
 const atOnce = 16
 
-// Ask queries the lag of every unfinished lease of a stream, a limited number at the same time. An
+// Ask queries the lag of every unfinished lease of a stream, atOnce of them at the same time. An
 // empty stream means all streams.
 func Ask(ctx context.Context, t cli.Terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]Lag {
 	var (
@@ -125,7 +125,7 @@ func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, s
 	return err == nil && len(page.Records) > 0 && shard.CompareSequence(aws.ToString(page.Records[0].SequenceNumber), seq) > 0
 }
 
-// LookAt converts views and lags to the input for computing the health of an application.
+// LookAt converts a view and lags to the input for computing the health of an application.
 func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	l := observe.Look{At: at, View: v, Lags: map[lease.Key]observe.Lag{}}
 	for k, found := range lags {
@@ -170,8 +170,8 @@ func Retentions(ctx context.Context, client *kinesis.Client, streams []string, k
 	return kept
 }
 
-// FirstError returns the number of errors in lags and one of the errors. The choice is
-// deterministic.
+// FirstError returns the number of errors in lags and the error of the first lease. It ignores
+// canceled queries.
 func FirstError(lags map[lease.Key]Lag) (n int, err error) {
 	var keys []lease.Key
 	for k, l := range lags {
@@ -216,7 +216,7 @@ func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	return in
 }
 
-// Asker returns a function that queries the lag of shards, with one read of each shard.
+// Asker returns a function that queries the lag of shards for the dashboard.
 func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 		lags := Ask(ctx, cli.Silent, client, leases, "")
@@ -233,7 +233,9 @@ func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lea
 	}
 }
 
-// SilentIn returns the sessions that had no heartbeat during their failover time.
+// SilentIn returns the sessions that had no heartbeat during an observation of the given length. It
+// omits sessions whose failover time is longer, but no session if length is at least a minute.
+// beats contains the sessions with a heartbeat; if it is nil, nobody watched.
 func SilentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
 	silent := map[string]bool{}
 	for _, w := range v.Workers {

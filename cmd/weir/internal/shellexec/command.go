@@ -63,7 +63,7 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	cmd := Shell(ctx, e.Command)
 	cmd.Env, cmd.ExtraFiles = append(Environment(e.Credentials), env...), files
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.Terminal.Out, e.Terminal.Err
-	// At the end, the command and all its child processes are asked to end, and killed later.
+	// When ctx ends, the command and all its child processes are asked to end, and killed later.
 	// Ctrl-C at the terminal does not reach them, because only the worker stops them.
 	OwnGroup(cmd)
 	cmd.Cancel = func() error { return EndGroup(cmd, false) }

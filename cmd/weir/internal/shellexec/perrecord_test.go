@@ -16,7 +16,7 @@ import (
 )
 
 // A command may use the descriptor in any way. A record counts as done only if the command reports
-// it. weir does not wait for processes that the command leaves behind.
+// it. weir waits only a short time for processes that the command leaves behind.
 func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 	const all = `echo '{"id":"a","result":"done"}' >&3; echo '{"id":"b","result":"done"}' >&3; echo '{"end":true}' >&3; `
 	for name, c := range map[string]struct {

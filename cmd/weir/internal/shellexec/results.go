@@ -34,7 +34,7 @@ const (
 type results struct {
 	ids    map[string]int // index of each record by its ID
 	of     []answer
-	failed int    // lowest index of a record that is not reported as done; len(of) if there is none
+	failed int    // lowest index of a record reported as failed or rejected; len(of) if there is none
 	text   string // error text of that record
 	lines  int
 	ended  bool

@@ -107,7 +107,8 @@ func TestAResultsErrorIsBounded(t *testing.T) {
 	}
 }
 
-// For any output, a record counts as done only if a valid line before the end line reports it.
+// FuzzResults checks that no record counts as done without a line for it and an end line, and that
+// the outcome does not depend on how the output is split into reads.
 func FuzzResults(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","result":"done"}` + "\n" + `{"id":"b","result":"failed","error":"x"}` + "\n" + `{"end":true}` + "\n",

@@ -1,4 +1,4 @@
-// Package sqlitefile opens a SQLite file as a lease store.
+// Package sqlitefile opens a SQLite file as a store of leases or dead letters.
 package sqlitefile
 
 import (

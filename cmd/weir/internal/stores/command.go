@@ -100,7 +100,7 @@ password before the @ are then those of the sentinels, and ?username= and
 }
 
 // printSchema prints the statements that update the tables from a version. If since is 0, it prints
-// the statements that create the tables.
+// the statements that create the tables, or the definitions of a DynamoDB table.
 func printSchema(t cli.Terminal, u URL, since int) error {
 	switch {
 	case u.Kind == Dynamo && since == 0:

@@ -106,7 +106,7 @@ func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	return server, nil
 }
 
-// Migrate creates the tables of a store on a server.
+// Migrate creates the tables of a store on a server or in DynamoDB.
 func (s Store) Migrate(ctx context.Context) error {
 	switch server := s.Store.(type) {
 	case *serverstore.Store:
@@ -130,7 +130,7 @@ func (s Store) Migrate(ctx context.Context) error {
 }
 
 // ready checks that a prepared server can be used. It prints warnings about settings that could
-// cause lost progress.
+// cause lost progress, and settings in the URL that an existing DynamoDB table does not have.
 func (s Store) ready(ctx context.Context, t cli.Terminal) error {
 	if table, ok := s.Store.(*dynamostore.Store); ok {
 		return s.TellDifferences(ctx, t, table)

@@ -25,7 +25,7 @@ type URL struct {
 	table      *dynamostore.Settings // settings of a DynamoDB table to create; nil if the URL has none
 }
 
-// String returns the URL as it was given.
+// String returns the URL as it was given, without the settings of a DynamoDB table.
 func (u URL) String() string {
 	if u.Kind == Server {
 		return u.name
@@ -33,9 +33,10 @@ func (u URL) String() string {
 	return u.Kind + ":" + u.name
 }
 
-// Open opens a store. newFile allows it to create a SQLite file, and newTable a table of a service.
-// Workers always create missing SQLite files. They create tables only on request, because tables
-// may cost money and need permissions that workers should not have.
+// Open opens a store. newFile allows it to create a SQLite file, and newTable allows it to create
+// tables in DynamoDB or on a server. Workers always create missing SQLite files. They create other
+// tables only on request, because such tables may cost money and need permissions that workers
+// should not have.
 func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile, newTable bool) (Store, error) {
 	switch u.Kind {
 	case Memory:

@@ -15,8 +15,8 @@ import (
 )
 
 // WatchBeats reads the application until the heartbeat count of every session has changed, or the
-// time is over. It returns the sessions whose count has changed. The result is nil if length is 0.
-// It then shows nothing about the workers.
+// time is over. It returns the sessions whose count has changed. If length is 0, it returns nil,
+// which says nothing about the workers.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil
@@ -109,7 +109,7 @@ func Watch(ctx context.Context, store lease.Store, app string, first lease.View,
 }
 
 // BeatBetween returns the sessions whose heartbeat count changed between two views, and those that
-// are new in the second view. It omits ended sessions. They are sorted by name.
+// are new in the second view. It omits ended sessions. The result is sorted by name.
 func BeatBetween(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {

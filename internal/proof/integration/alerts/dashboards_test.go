@@ -212,7 +212,8 @@ func (w watcher) untilAnswered(within time.Duration, all []question) {
 	}
 }
 
-// All queries of the dashboards return data while a group of workers and an exporter run.
+// All queries of the dashboards return data while a group of workers and an exporter run, some of
+// them only after a failure.
 func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	t.Parallel()
 	all := questions(t)

@@ -85,7 +85,7 @@ func (w *workers) run(port int, args ...string) {
 	w.running[port] = cmd
 }
 
-// killAll kills all workers at the same time.
+// killAll kills all processes.
 func (w *workers) killAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -145,8 +145,8 @@ func (f *sqlite) start() error        { return errNotThere }
 // lock locks the file like another writer.
 func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
 
-// held reports whether the file is locked. It waits for the lock for longer than any write takes,
-// and for less than the shortest freeze.
+// held reports whether the file is locked. It waits for the lock for longer than any write takes.
+// With the default failover time, the wait is shorter than any freeze.
 func (f *sqlite) held() (bool, error) {
 	unlock, err := f.lockWithin(250 * time.Millisecond)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
 	if s.Failing {
-		// While no other record succeeds, a failing record is dead-lettered only after the time
-		// patience has passed. The records after it wait too.
+		// While no other record succeeds, a failing record is dead-lettered only after OutageGrace,
+		// which is patience. The records after it wait too.
 		bound += 2 * patience
 	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// With -failing, handlers fail in every way that a policy distinguishes. Records that always fail
-// are dead-lettered.
+// With -failing, handlers fail in several ways. Records that always fail are dead-lettered.
 const (
 	lettersPrefix = "letters."
 	awayFile      = "downstream-is-away"
@@ -30,7 +29,7 @@ const (
 	patience = 30 * time.Second
 	attempts = 3
 	// retryMax is the maximum backoff. It is short, so that a record is dead-lettered soon after
-	// the time patience has passed.
+	// OutageGrace.
 	retryMax = 5 * time.Second
 )
 
@@ -158,7 +157,7 @@ func (s *stage) takeDownstream(r round) error {
 		err = errors.Join(s.pause(d), os.Remove(path))
 	}
 	f.To = now()
-	until(f, f.To, s.times.kinesisBack()) // the longest backoff is as long
+	until(f, f.To, s.times.kinesisBack()) // longer than the longest backoff
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
 
 // kill kills n processes. If leader is true, the first of them is the leader. Otherwise the leader
-// is not killed.
+// survives if n is more than 1.
 func (s *stage) kill(r round, n int, leader bool) error {
 	victims := s.victims(r, n, leader)
 	if n > 1 && !leader {

@@ -54,7 +54,7 @@ func (s *stage) shardOf(l *life) string {
 	return ""
 }
 
-// untilAllIsHeld waits until every worker holds a lease and every shard is read.
+// untilAllIsHeld waits until all workers have joined and every lease has an owner.
 func (s *stage) untilAllIsHeld() error {
 	bound := time.Now().Add(readyWithin)
 	for {

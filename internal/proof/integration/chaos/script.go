@@ -103,7 +103,7 @@ type script struct {
 }
 
 // newScript creates the script for a profile. A profile is "all", or a list of names of profiles
-// and kinds, separated by commas.
+// and kinds, separated by semicolons.
 func newScript(of settings) (*script, error) {
 	s := &script{rand: rand.New(rand.NewPCG(of.Seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// splitOrMerge splits or merges shards, and describes the change. While there are few shards it
-// splits, whatever was requested.
+// splitOrMerge splits or merges shards, and describes the change. If there are few shards it
+// splits, and if there are many it merges, whatever was requested.
 func (s *stage) splitOrMerge(wish string, pick uint64) string {
 	open := s.server.OpenShards(stream)
 	few, many := len(open) <= max(2, s.Shards/2), len(open) >= 2*s.Shards

@@ -180,7 +180,7 @@ func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop 
 // watchedBounds returns the allowed deviations of metrics.
 func watchedBounds(s settings) watch.Bounds {
 	off := s.Allowance / 2
-	// A read that gets no answer fails only after this time. Only then does its shard count as
+	// A read that gets no answer fails only after readEnds. Only then does its shard count as
 	// waiting.
 	return watch.Bounds{Delay: off, Over: off, Under: readEnds + off, Silence: readEnds + off + scrapeEvery, Thawed: s.Failover + off}
 }

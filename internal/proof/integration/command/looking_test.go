@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// An operator with the documented read-only grants can use every command that only reads, and no
-// other command.
+// An operator with the documented read-only grants can use the commands that only read, and not
+// those that change the group.
 func TestWhoMayOnlyLook(t *testing.T) {
 	weir := built(t)
 	server := kinesistest.NewServer(t)

@@ -1,5 +1,5 @@
-// Package costs measures the cost of coordination with the servers' own counters. It measures idle
-// groups of several sizes, events, and twenty real workers.
+// Package costs_test measures the cost of coordination with the servers' own counters. It measures
+// idle groups of several sizes, events, and twenty real workers.
 package costs_test
 
 import (
@@ -150,7 +150,8 @@ type idle struct {
 	beat, leads, look, full cost
 }
 
-// idling measures the cost of an idle group. The cost of a heartbeat is the mean over all workers.
+// idling measures the cost of an idle group. The cost of a heartbeat is the mean over all workers
+// except the leader.
 func (g *members) idling() (c idle) {
 	g.t.Helper()
 	all := g.meter(func() {

@@ -45,9 +45,10 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 // insist makes a call.
 type insist func(what string, call func(context.Context) error) error
 
-// insisting returns a function that repeats a call until the call is answered. If the server is
-// steady, the function does not repeat calls. Any error then fails the process, except for the
-// error that the session is over. Sleeping is allowed here, because this is a separate process.
+// insisting returns a function that repeats a call until the call is answered, or until patience is
+// over. If the server is steady, the function does not repeat calls. Any error then fails the
+// process, except for the error that the session is over. Sleeping is allowed here, because this is
+// a separate process.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()
@@ -70,8 +71,7 @@ func insisting(steady bool) insist {
 }
 
 // work runs until the process is killed. It sends heartbeats with progress on the leases that it
-// holds, and sometimes acts as the leader. After each answered heartbeat, it prints what the store
-// confirmed.
+// holds. After each answered heartbeat, it prints what the store confirmed, and acts as a leader.
 func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {
@@ -123,8 +123,8 @@ func work(s lease.Store, do insist) error {
 	}
 }
 
-// position encodes the worker and the epoch in a position. The epoch comes first, because it may
-// jump.
+// position encodes the epoch, the number of the heartbeat, and the worker in a position. The epoch
+// comes first, because it may jump.
 func position(epoch, n, worker uint64) uint64 { return (epoch*100_000+n%100_000)*1000 + worker }
 
 // direct makes random actions of a leader.

@@ -1,5 +1,5 @@
-// Package dynamo_test runs the contract of stores with dynamostore on other DynamoDB servers. It
-// also measures the cost.
+// Package dynamo_test runs the contract of stores with dynamostore on DynamoDB Local and dynalite.
+// It also measures the cost.
 package dynamo_test
 
 import (

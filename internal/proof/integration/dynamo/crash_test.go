@@ -25,7 +25,7 @@ import (
 type mortal struct {
 	to   aws.HTTPClient
 	dead atomic.Bool
-	calm atomic.Bool // do not block
+	calm atomic.Bool // do not die at a write
 }
 
 func (m *mortal) Do(r *http.Request) (*http.Response, error) {

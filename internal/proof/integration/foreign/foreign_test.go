@@ -165,7 +165,7 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 }
 
 // firstBeyond waits for a worker that has handled a flight with at least the given number. It
-// returns the first such worker.
+// returns the first such worker, or 0 after patience.
 func firstBeyond(workers []*journalled, from int) int {
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()

@@ -178,8 +178,7 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	}
 }
 
-// build builds a package of the older version. It uses the same flags as other builds, so that
-// the build cache helps.
+// build builds a package of the older version.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()
 	program := filepath.Join(v.programs, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")

@@ -74,7 +74,8 @@ func key(id int) lease.Key {
 }
 
 // position returns the position of a record that arrived some time after the stage was created. The
-// shard of the record was opened an hour before that. Sequence numbers contain both times.
+// shard of the record was opened an hour before the stage was created. Sequence numbers contain
+// both times.
 func (s *stage) position(after time.Duration) shard.Position {
 	s.t.Helper()
 	arrived := s.began.Add(after).Unix()

@@ -102,8 +102,9 @@ func openPage(t *testing.T, page http.Handler) *site {
 }
 
 // profileDir returns a directory for the browser's profile. Some processes of the browser outlive
-// the first one for a moment and still write to the directory. So its removal is tried several
-// times. A directory that stays is not a fault of the page, and does not fail the test.
+// the first one for a moment and still write to the directory. So profileDir tries several times to
+// remove the directory. A directory that stays is not a fault of the page, and does not fail the
+// test.
 func profileDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir-page-") //nolint:usetesting // t.TempDir fails the test if a file stays

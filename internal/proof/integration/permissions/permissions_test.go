@@ -69,7 +69,7 @@ func (r *record) proxy(t *testing.T, server string) string {
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		var about struct{ IndexName string }
-		_ = json.Unmarshal(body, &about) // invalid requests name no table
+		_ = json.Unmarshal(body, &about) // invalid requests name no index
 		_, action, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 		r.mu.Lock()
 		r.dynamo[action] = true
@@ -162,7 +162,7 @@ func records(from, to int) string {
 }
 
 // played contains the activities of each role. The names are those in the table of
-// docs/security.md. A role with "besides" may also make the calls of the role before it.
+// docs/security.md. A role with a base may also make the calls of its base.
 var played = []struct {
 	role, base string
 	play       func(*stage)

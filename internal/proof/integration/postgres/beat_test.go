@@ -16,7 +16,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	_, db := postgres.Open(t, dsn, sqlstore.Options{})
 	db.SetMaxOpenConns(1)
 	read := func() (rows int) {
-		// The counts of a session reach the server with this command, or when the session ends.
+		// Without this command, Postgres may return counts that it read earlier.
 		sqltest.Exec(t, db, "SELECT pg_stat_clear_snapshot()")
 		if err := db.QueryRowContext(t.Context(), "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'weir_leases'").Scan(&rows); err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 	}
 }
 
-// Limits apply, and states take time, so boto3 has to retry and wait.
+// The states of the stream take time to change, so boto3 has to wait.
 func TestBoto3ReadsAndReshards(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {

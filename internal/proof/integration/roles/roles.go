@@ -108,7 +108,7 @@ func Look(ctx context.Context, st Store, app string) error {
 	return err
 }
 
-// report stores two chunks of history. The second one makes the first expire.
+// report stores a chunk of history, replaces it, and stores a later one, which makes it expire.
 func report(ctx context.Context, st lease.Store, app string) error {
 	h, can := st.(lease.Historian)
 	if !can {

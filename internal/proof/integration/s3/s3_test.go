@@ -108,8 +108,8 @@ func TestOneOfManyConditionalWritesWins(t *testing.T) {
 	}
 }
 
-// Independent processes write one chain. They are killed at any time and restarted, and answers of
-// the server are lost. Each record must be in one object, and in order.
+// Independent processes write the same chains. They are killed at any time and restarted, and
+// answers of the server are lost. Each record must be in one object, and in order.
 func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 	bucket := servers.S3(t)
 	proxy := servers.NewProxy(t, bucket.Addr)

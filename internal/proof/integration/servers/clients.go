@@ -28,7 +28,7 @@ func (s *Server) Config() aws.Config {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: AccessKeyID, SecretAccessKey: SecretAccessKey}, nil
 		}),
-		// On ports without TLS, the default is HTTP/1.1 only.
+		// Without TLS, this client uses HTTP/1.1.
 		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 }),
 	}
 }

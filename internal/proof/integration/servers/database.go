@@ -17,8 +17,8 @@ import (
 )
 
 // Database is a running database server with its data in its own folder. It can be stopped and
-// restarted on the same port. Only one goroutine may call its methods. They fail the test if there
-// is an error.
+// restarted on the same port. Only one goroutine may call its methods. Except TryStart, they fail
+// the test if there is an error.
 type Database struct {
 	Name string
 	Addr string // host:port on the loopback interface

@@ -1,4 +1,4 @@
-// Package servers starts third-party Kinesis servers and databases for tests.
+// Package servers starts third-party servers for tests, such as Kinesis servers and databases.
 // scripts/fetch-servers.sh fetches the servers. Each server runs on a free port of 127.0.0.1. It
 // ends with the test that started it, or with the test's process.
 package servers
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Require is the environment variable that makes a test fail if its server was not fetched. Without
-// it, the test is skipped.
+// Require is an environment variable. If its value is "require", a test fails if its server was not
+// fetched. Otherwise the test is skipped.
 const Require = "WEIR_INTEGRATION"
 
 // Server is one running server.

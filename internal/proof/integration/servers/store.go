@@ -15,7 +15,7 @@ import (
 )
 
 // The kinds of store for OpenStore. Besides the kind, a process needs only a place: a path, a data
-// source name, or a URL.
+// source name, a URL, or an address.
 const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"

@@ -19,9 +19,9 @@ import (
 const fireWriters = 4
 
 // underFire lets four writers apply the same records of one shard, in different batches. Each
-// writer behaves like the owner of the shard. One in three commits is disturbed in one of four
-// ways. The commit does not arrive, its answer is lost, it takes effect after the writer received
-// an error, or connections are cut.
+// writer behaves like the owner of the shard. In one of three commits, the commit does not arrive,
+// its answer is lost, or it takes effect after the writer received an error. During some commits
+// all connections are cut.
 func underFire(t *testing.T, p Place) {
 	n := 6000
 	if p.Full || p.Addr == "" {

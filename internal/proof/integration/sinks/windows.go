@@ -50,8 +50,8 @@ func timed(n int) []byte {
 	return fmt.Appendf(nil, "%d %d", n, at.UnixMilli())
 }
 
-// intoDatabase stores the results of windows and their position in one transaction. insert writes
-// the results.
+// intoDatabase makes c store the results of windows and their position in one transaction. insert
+// writes the results.
 func intoDatabase(
 	c window.Config[int], sink *sqlsink.Sink,
 	insert func(ctx context.Context, tx *sql.Tx, results []window.Result[int]) error,

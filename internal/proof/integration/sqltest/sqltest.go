@@ -125,8 +125,8 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run runs the tests that are the same for every kind of server. The tests share one server, except
-// for those that restart it. Each test has its own database.
+// Run runs the tests that are the same for every kind of server. Most tests share one server, and
+// create their own databases on it.
 func Run(t *testing.T, s Server) {
 	d := s.Start(t)
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
-// Package judge checks whether the handlers of an application kept weir's promises. Its input is
-// the records in the stream, the faults, and the calls of the handlers. It knows the promises but
-// not how weir keeps them, and it imports nothing of weir.
+// Package judge checks whether weir kept its promises to the handlers and the producers of an
+// application. Its input is the records in the stream, the faults, the calls of the handlers and
+// the outcomes of the producers. It knows the promises but not how weir keeps them, and it imports
+// nothing of weir.
 package judge
 
 import (
@@ -32,7 +33,7 @@ func (w Worker) String() string { return w.Name + "." + strconv.Itoa(w.Life) }
 // record is the state of one record.
 type record struct {
 	shard   string
-	place   int  // position in the shard, counted from 0
+	place   int  // with Span: position in the shard, counted from 0
 	exempt  bool // the record need not be handled any more
 	dropped bool // the record must not be handled
 	done    bool // a handler marked the record as done
@@ -82,8 +83,9 @@ type Judge struct {
 	general time.Time            // the last fault that may affect all workers
 	wrong   string
 
-	// Grace limits how long after a fault its consequences may appear. A fault explains a duplicate
-	// only if the record was first handled at most this long after the fault. New sets it to 15 s.
+	// Grace limits how long after a fault its consequences may appear. A fault does not explain
+	// that a record is handled again if the last handling was more than Grace after the fault. New
+	// sets it to 15 s.
 	Grace time.Duration
 
 	// Span is not 0 if the keys of a shard are handled in parallel. It is the number of records of
@@ -141,7 +143,7 @@ func (j *Judge) Waits(shard string) (since time.Time, left int) {
 	return s.since, s.left
 }
 
-// Over reports whether a handler has received the end of a shard.
+// Over reports whether a handler has handled the end of a shard.
 func (j *Judge) Over(shard string) bool { return j.shard(shard).over }
 
 func (j *Judge) breaks(format string, args ...any) {
@@ -366,8 +368,8 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.Noted(b, n, now)
 }
 
-// Noted notes that the handler has marked the first n records of a batch as done. They count only
-// after Acked is called, but a checkpoint may pass them before.
+// Noted notes that the handler has marked the first n records of a batch as done. A checkpoint may
+// then pass them. Until Acked is called, they may be handled again without a reason.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
 	if j.stale(b) {

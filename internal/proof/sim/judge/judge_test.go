@@ -8,8 +8,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// court is a judge for a parent shard with two records and its child with one. A third shard has
-// one record of another key; all other records have the key "k".
+// court is a judge for a parent shard with two records and its child with one. One record of the
+// parent has the key "other". The two other records have the key "k".
 type court struct {
 	*Judge
 	now time.Time
@@ -47,7 +47,7 @@ func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	c.Ended(b)
 }
 
-// handleEach passes a batch with the first record of each key to the judge.
+// handleEach passes, for each key, a batch with its first record to the judge.
 func (c *court) handleEach(w Worker, epoch uint64, keys ...string) {
 	for _, key := range keys {
 		c.handles(w, "solo", epoch, ID{key, 1})

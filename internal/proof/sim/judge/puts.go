@@ -29,8 +29,8 @@ type putState struct {
 	handled   int  // when a handler first got it where its key belongs; 0 if none did
 }
 
-// Puts decides whether producers kept their promises. Each key of an ID belongs to one run of one
-// producer. It keeps the first violation.
+// Puts decides whether producers kept their promises, and keeps the first violation. Each key of an
+// ID belongs to one run of one producer.
 type Puts struct {
 	keys    map[string][]putState // the n-th record of a key at n-1
 	ordered map[string]bool       // the order of the key is promised

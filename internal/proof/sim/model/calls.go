@@ -13,7 +13,7 @@ import (
 
 // Call is one request to the service.
 type Call struct {
-	Op            string // GetRecords, GetShardIterator, ListShards, DescribeStreamSummary, PutRecords
+	Op            string // name of the operation, such as GetRecords
 	Stream, Shard string
 	kind, start   string // starting position of the requested iterator
 	at            time.Time
@@ -28,7 +28,8 @@ type Call struct {
 	page          page
 }
 
-// Answer is the answer to a call. Body has the format of the call.
+// Answer is the answer to a call. Body is CBOR if the field CBOR is true, otherwise JSON. The body
+// of a subscription is an event stream.
 type Answer struct {
 	Status int
 	Body   []byte

@@ -44,7 +44,7 @@ func TestHashRangesStayWhole(t *testing.T) {
 				}
 			}
 		}
-		if next != 0 { // after the last record
+		if next != 0 { // it is 0 after the last shard
 			t.Fatalf("after %d changes the open shards do not cover every hash once", i)
 		}
 	}

@@ -81,7 +81,7 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 		return 0, err
 	}
 	weir := control{binary, bound, map[string]error{}}
-	// This builds the binary once, before several runs need it.
+	// Fail early if the unchanged weir breaks a promise with the first seed of a profile.
 	if err := weir.clean(seeds{profilesOf(chosen), 1, 1}); err != nil {
 		return 0, err
 	}

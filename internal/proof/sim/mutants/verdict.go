@@ -49,9 +49,9 @@ func (v verdict) unless(fails error) verdict {
 	return v
 }
 
-// verdict returns the verdict of a run. Only two results count as detection: a promise that the
-// simulation reports as broken with one of the given seeds, and a panic inside weir. Any other
-// failure says nothing about weir.
+// verdict returns the verdict of a run. Only three results count as detection: a promise that the
+// simulation reports as broken with one of the given seeds, a panic inside weir, and a panic of the
+// store that weir does not catch. Any other failure says nothing about weir.
 func (o outcome) verdict(some seeds, breaks string) verdict {
 	promise, in := o.broken(some)
 	crash, ours := o.crash()

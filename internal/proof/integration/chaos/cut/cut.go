@@ -113,8 +113,8 @@ func (p *Proxy) Close() {
 	p.all.Wait()
 }
 
-// Set changes the mode. It fails only if another process has taken the port while the proxy refused
-// connections.
+// Set changes the mode. It returns an error for an unknown mode, and if another process has taken
+// the port while the proxy refused connections.
 func (p *Proxy) Set(m Mode) error {
 	p.mu.Lock()
 	links := make([]*link, 0, len(p.links))

@@ -93,7 +93,7 @@ func (j *judge) violation(sort, format string, args ...any) {
 	}
 }
 
-// gather sorts the journals by shard and epoch.
+// gather sorts the entries of the journals by shard and epoch, and the faults by kind.
 func (j *judge) gather() {
 	j.v.Put = len(j.Puts)
 	for _, journal := range j.Journals {

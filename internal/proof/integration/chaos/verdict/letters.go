@@ -39,7 +39,7 @@ func ParseLetters(text []byte) (letters []Letter, err error) {
 // letters finds the following problems with dead letters:
 //
 //   - Letters of records that are not poison. They would have succeeded later.
-//   - Letters of records that the same owner or an earlier one had handled.
+//   - Letters of records that had been handled before.
 //   - Two dead letters of a record with different IDs, and two records with the same ID.
 //   - Letters that are stored again although they were confirmed, without another owner in between.
 //

@@ -139,7 +139,7 @@ func TestMetricsThatDoNotAgree(t *testing.T) {
 	}
 }
 
-// A frozen process that reports nothing differs from one that reports that everything is well.
+// A process that reports no lag while it handles nothing is wrong, unless it was frozen.
 func TestASilenceThatNobodyTells(t *testing.T) {
 	tale := newTale(nil)
 	for at := 10500 * ms; at < 17*sec; at += sec { // the process answers scrapes, but does nothing else

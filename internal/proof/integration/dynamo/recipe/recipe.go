@@ -96,7 +96,7 @@ func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 // apply counts records in one transaction. It returns the position up to which effects are applied.
 // The transaction requires that the position in the table is before the first record. If it is not,
 // apply returns the position in the table, which may be among the records, because an earlier owner
-// may have divided the batches differently.
+// may have divided the batches differently. After a later owner, apply returns weir.ErrLeaseLost.
 func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Record, counts map[string]int) (reached string, err error) {
 	last := records[len(records)-1].Position()
 	actions := []types.TransactWriteItem{{Update: &types.Update{
