@@ -77,12 +77,12 @@ type ShardHandlers struct {
 	// Partitions divides the partition keys of a shard into this number of partitions, 2 to 1,024,
 	// which weir handles at the same time. [shard.Partition] says to which partition a key belongs.
 	// Each batch has records of one partition, in the order of the shard. At most one batch of a
-	// partition is handled at a time, so the order within each key is kept. With 0, the default, and
-	// with 1, weir handles one batch of a shard after the other.
+	// partition is handled at a time, so the order within each key is kept. With 0, the default,
+	// and with 1, weir handles one batch of a shard after the other.
 	//
-	// [Options].Concurrency applies to partitions as it does to keys, and may be left out: Keys then
-	// defaults to Partitions. The last batch of a shard has no records, and comes when all partitions
-	// are done. Several goroutines call the handler of a term.
+	// [Options].Concurrency applies to partitions as it does to keys, and may be left out: Keys
+	// then defaults to Partitions. The last batch of a shard has no records, and comes when all
+	// partitions are done. Several goroutines call the handler of a term.
 	//
 	// A sink that keeps positions itself keeps one for each partition, and one for the shard, which
 	// its Position returns: the position before which it has the records of all partitions.

@@ -8,16 +8,16 @@
 // # Partitions
 //
 // Without partitions, the batches of a shard are applied one after the other, and the shard has one
-// row. With [Options].Partitions, the keys of a shard are divided into partitions, whose batches are
-// applied at the same time. Each partition has a row with its own position, which moves in the
+// row. With [Options].Partitions, the keys of a shard are divided into partitions, whose batches
+// are applied at the same time. Each partition has a row with its own position, which moves in the
 // transaction of its effects. So effects of one key are applied in the order of its records, and
 // never side by side.
 //
 // The row of the shard then has the position before which the effects of all partitions are stored.
 // Reading begins there, and each partition skips the records that it already has. This position
-// moves in a transaction of its own, about once a second while records are handled. A partition gets
-// its row with its first record, and a shard that has ended keeps one row alone. A partition without
-// records costs nothing.
+// moves in a transaction of its own, about once a second while records are handled. A partition
+// gets its row with its first record, and a shard that has ended keeps one row alone. A partition
+// without records costs nothing.
 //
 // # A different number of partitions
 //

@@ -16,9 +16,9 @@ import (
 // Use [Sink.Position] as the Position of [weir.PullHandler] or [weir.ShardHandlers], so that
 // reading begins where the last Move ended. Do not use [Sink.Handlers] for the same application.
 //
-// Move returns an error that wraps [ErrFenced] if a later owner has written the row. If the position
-// is before from, it returns an error that wraps [ErrSetBack] and ends Run. With partitions, Move
-// returns an error. It may be called concurrently for different shards.
+// Move returns an error that wraps [ErrFenced] if a later owner has written the row. If the
+// position is before from, it returns an error that wraps [ErrSetBack] and ends Run. With
+// partitions, Move returns an error. It may be called concurrently for different shards.
 func (s *Sink[T]) Move(ctx context.Context, t weir.Term, from, to weir.Position, end bool, apply func(ctx context.Context, tx T) error) error {
 	switch {
 	case s.parts > 0:

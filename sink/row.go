@@ -23,8 +23,8 @@ var (
 // Key names a row.
 type Key struct {
 	Stream, Shard string
-	// Of is the number of partitions that the row's partition is one of, and Partition is 0 to Of-1.
-	// Both are 0 in the row of the shard itself.
+	// Of is the number of partitions that the row's partition is one of, and Partition is 0 to
+	// Of-1. Both are 0 in the row of the shard itself.
 	Partition, Of int
 }
 
@@ -70,15 +70,16 @@ type Rows[T any] interface {
 	Read(ctx context.Context, stream, shard string) (map[Key]Row, error)
 	// Make adds a row, unless a row with this key exists.
 	Make(ctx context.Context, k Key, r Row) error
-	// Update begins a transaction, and locks the row until the transaction ends. It calls decide with
-	// the row, or with found false if there is none. If decide returns a row, Update stores that row,
-	// calls effects unless it is nil, and commits. The row is stored before the effects, so that both
-	// are committed even if the effects commit the transaction themselves.
+	// Update begins a transaction, and locks the row until the transaction ends. It calls decide
+	// with the row, or with found false if there is none. If decide returns a row, Update stores
+	// that row, calls effects unless it is nil, and commits. The row is stored before the effects,
+	// so that both are committed even if the effects commit the transaction themselves.
 	//
 	// If decide returns nil or an error, and if effects returns an error or panics, Update rolls
-	// everything back. It returns the error. If ctx ends before the commit begins, Update rolls back
-	// as well. If the result of a commit is unknown, Update returns an error: the transaction may
-	// have taken effect, and it cannot take effect any more once another Update has locked the row.
+	// everything back. It returns the error. If ctx ends before the commit begins, Update rolls
+	// back as well. If the result of a commit is unknown, Update returns an error: the transaction
+	// may have taken effect, and it cannot take effect any more once another Update has locked the
+	// row.
 	Update(ctx context.Context, k Key, decide func(was Row, found bool) (*Row, error), effects func(ctx context.Context, tx T) error) error
 	// Insert adds a row in a transaction, unless a row with this key exists.
 	Insert(ctx context.Context, tx T, k Key, r Row) error

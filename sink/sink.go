@@ -22,9 +22,9 @@ type Options struct {
 	Partitions int
 }
 
-// Func applies the records of a batch through the transaction tx. It must not end tx. b contains the
-// records that have not taken effect yet. b has no records only if b.End is set. The transaction
-// determines the progress of b, so [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
+// Func applies the records of a batch through the transaction tx. It must not end tx. b contains
+// the records that have not taken effect yet. b has no records only if b.End is set. The
+// transaction determines the progress of b, so [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
 //
 // After an error or a panic, the transaction is rolled back. Func is called again after a backoff,
 // like other handlers; see [weir.FailedAt], [weir.Reject] and [weir.Stop].
@@ -92,8 +92,8 @@ func (s *Sink[T]) Position(ctx context.Context, stream, shard string) (weir.Posi
 }
 
 // Letters returns a destination for [weir.FailurePolicy].Destination. It stores dead letters in the
-// destination to, and then moves the position past their records. Without Letters, the next owner of
-// a shard handles a dead-lettered record again if no later record is done.
+// destination to, and then moves the position past their records. Without Letters, the next owner
+// of a shard handles a dead-lettered record again if no later record is done.
 func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {

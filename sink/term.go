@@ -47,8 +47,8 @@ func (s *Sink[T]) open(ctx context.Context, t weir.Term, apply Func[T]) (weir.Sh
 
 // firstRow returns the row of a shard at the beginning of a term. If the shard has no row, firstRow
 // makes one, because a transaction can lock only an existing row. The new row contains the position
-// at which the term begins. If the database is later restored to this state, the shard is read again
-// from there.
+// at which the term begins. If the database is later restored to this state, the shard is read
+// again from there.
 func (s *Sink[T]) firstRow(ctx context.Context, of Key, t weir.Term) (Row, error) {
 	rows, err := s.rows.Read(ctx, t.Stream, t.Shard)
 	is, there := rows[of]
@@ -78,9 +78,9 @@ func (s *Sink[T]) firstRow(ctx context.Context, of Key, t weir.Term) (Row, error
 	return is, nil
 }
 
-// claim writes the epoch of this owner to the row of the shard. From then on, earlier owners make no
-// rows of partitions. Then it writes the epoch to the rows of other numbers of partitions, so that
-// earlier owners do not move them, and remembers the positions of these rows.
+// claim writes the epoch of this owner to the row of the shard. From then on, earlier owners make
+// no rows of partitions. Then it writes the epoch to the rows of other numbers of partitions, so
+// that earlier owners do not move them, and remembers the positions of these rows.
 func (t *term[T]) claim(ctx context.Context) error {
 	of, _ := t.at(t.of)
 	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {

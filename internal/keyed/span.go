@@ -46,8 +46,8 @@ type Span struct {
 	mark        shard.Position
 }
 
-// Lane contains the records of one key, of keys with the same hash, or of one partition of the keys,
-// that are not done.
+// Lane contains the records of one key, of keys with the same hash, or of one partition of the
+// keys, that are not done.
 type Lane struct {
 	Records []source.Record // of a call; they must not be changed and are valid until Return
 	call    *Call           // nil if no call has Records

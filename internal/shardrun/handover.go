@@ -77,9 +77,9 @@ func (d *Handover) Context() context.Context { return &d.ctx }
 // handled at the same time.
 func (d *Handover) IsKeyed() bool { return d.key != nil }
 
-// Partition returns the partition of the records of a call, and the position before which all records
-// of the shard are done, if that is known. Both are zero without partitions. In a trial, a call has
-// a single record and no key.
+// Partition returns the partition of the records of a call, and the position before which all
+// records of the shard are done, if that is known. Both are zero without partitions. In a trial, a
+// call has a single record and no key.
 func (d *Handover) Partition(p delivery.Part) (of int, doneBefore Position) {
 	n := d.loop.in.Partitions
 	if n == 0 || len(p.Records) == 0 {

@@ -153,8 +153,9 @@ func (l keys) end() error {
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
 	// While deaths are counted, owners ignore the note, so it is not saved. With a filter, the note
-	// could be wrong: if the filter changes, the next owner counts other records. A sink with its own
-	// positions says itself which records it has; after a restore it lacks some of the noted ones.
+	// could be wrong: if the filter changes, the next owner counts other records. A sink with its
+	// own positions says itself which records it has; after a restore it lacks some of the noted
+	// ones.
 	if !l.in.Filters && !l.in.Sink && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}

@@ -13,6 +13,10 @@ import (
 	"github.com/weir-go/weir/sink"
 )
 
+// Rows returns the rows of the application, for a program that builds on package sink itself, and
+// for package sinktest.
+func (s *Sink) Rows() sink.Rows[*sql.Tx] { return rows{s} }
+
 // rows implements [sink.Rows].
 type rows struct{ *Sink }
 
@@ -25,8 +29,8 @@ const (
 	splitBit = 2
 )
 
-// shardColumn returns the shard column of a row: the shard's ID, followed for a partition by its number
-// and the number of partitions. No shard ID contains a slash.
+// shardColumn returns the shard column of a row: the shard's ID, followed for a partition by its
+// number and the number of partitions. No shard ID contains a slash.
 func shardColumn(k sink.Key) string {
 	if k.Of == 0 {
 		return k.Shard

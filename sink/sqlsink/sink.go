@@ -50,9 +50,9 @@ type Options struct {
 	// 1 h.
 	LockTimeout time.Duration
 	// Partitions is the number of partitions of each shard whose batches are applied at the same
-	// time, 2 to 1,024. Each has its own position. With 0, the default, and with 1, the batches of a
-	// shard are applied one after the other. The number may change between two runs. The connection
-	// pool should allow as many connections as transactions run at once; see
+	// time, 2 to 1,024. Each has its own position. With 0, the default, and with 1, the batches of
+	// a shard are applied one after the other. The number may change between two runs. The
+	// connection pool should allow as many connections as transactions run at once; see
 	// [weir.Concurrency].MaxCalls. SQLite has one writer at a time, so it gains nothing.
 	Partitions int
 	// MaxIdle is how long a transaction may be idle before Postgres rolls it back. Without a limit,
