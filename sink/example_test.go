@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/sink/sinktest"
 )
 
-// A program for a database that package sqlsink does not know implements [sink.Rows]. Here a database
-// in memory takes its place.
+// A program for a database that package sqlsink does not know implements [sink.Rows]. Here a
+// database in memory takes its place.
 func ExampleNew() {
 	db := new(sinktest.Memory)
 	s, err := sink.New(db, sink.Options{Partitions: 16})
