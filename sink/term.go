@@ -103,6 +103,10 @@ func (t *term[T]) claim(ctx context.Context) error {
 			known[k] = is.At
 			continue
 		}
+		if is.Epoch == t.Epoch { // an earlier attempt has written it
+			old = old.add(k, is.At)
+			continue
+		}
 		err := t.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
 			if err := check(k, was, found, is.At, t.Epoch); err != nil {
 				return nil, t.counted(err)

@@ -214,86 +214,85 @@ func (f *partsFire) write(db *sql.DB, d *disturbance) {
 		_, err := tx.ExecContext(ctx, "INSERT INTO fired (n) VALUES "+strings.Join(values, ", "))
 		return err
 	}
-	for mine, over := uint64(1), false; !over && f.t.Context().Err() == nil; {
-		if f.epochs {
+	w := &fireWriter{partsFire: f, d: d, done: make([]bool, f.n+2), left: f.n}
+	for fresh, mine := true, uint64(1); w.left > 0 && f.t.Context().Err() == nil; {
+		if fresh && f.epochs {
 			mine = f.epoch.Add(1)
 		}
-		parts := f.parts[d.upTo(len(f.parts))-1]
 		place := f.place
-		place.Partitions = parts
+		place.Partitions = f.parts[d.upTo(len(f.parts))-1]
 		s := place.sink(f.t, db, sqlsink.Options{LockTimeout: 10 * time.Second})
 		h, err := tryTerm(f.t.Context(), s, mine, insert)
-		if err != nil {
+		if err == nil {
+			err = w.term(h, mine, place.Partitions)
+		} else {
 			f.failed.Add(1)
-			continue
 		}
-		at, err := s.Position(f.t.Context(), stream, shardID)
-		if err != nil {
-			f.failed.Add(1)
-			continue
+		// Like weir, the writer tries again with the same epoch unless another one is the owner.
+		if fresh = err == nil || errors.Is(err, sqlsink.ErrFenced); fresh && f.epochs {
+			time.Sleep(time.Duration(d.upTo(100)) * time.Millisecond) // until it gets the lease back
 		}
-		from := 1
-		for from <= f.n && f.record(from).Position().Compare(at) <= 0 {
-			from++
-		}
-		over = f.term(h, d, mine, parts, from)
 	}
 }
 
-// term handles the records from a position on. It reports whether all of them are handled.
-func (f *partsFire) term(h weir.ShardHandler, d *disturbance, epoch uint64, parts, from int) (over bool) {
-	lanes := max(parts, 1)
-	waits := make([][]int, lanes) // numbers of records that are not handled, by partition
-	done := make([]bool, f.n+2)
-	left := 0
-	for i := from; i <= f.n; i++ {
-		part := shard.Partition(f.record(i).PartitionKey, parts)
-		waits[part] = append(waits[part], i)
-		left++
+// fireWriter is one of the writers.
+type fireWriter struct {
+	*partsFire
+	d    *disturbance
+	done []bool // by number of the record
+	mark int    // all records up to it are done
+	left int    // number of records that are not done
+}
+
+// term handles the records that are not done, until the term ends. It returns the error that ends
+// it.
+func (w *fireWriter) term(h weir.ShardHandler, epoch uint64, parts int) error {
+	d := w.d
+	waits := make([][]int, max(parts, 1)) // numbers of records that are not done, by partition
+	for i := 1; i <= w.n; i++ {
+		if !w.done[i] {
+			part := shard.Partition(w.record(i).PartitionKey, parts)
+			waits[part] = append(waits[part], i)
+		}
 	}
-	mark := from - 1
-	for left > 0 {
-		part := d.upTo(lanes) - 1
+	for w.left > 0 {
+		part := d.upTo(len(waits)) - 1
 		if len(waits[part]) == 0 {
 			continue
 		}
 		some := waits[part][:min(len(waits[part]), d.upTo(100))]
-		if back := d.upTo(20); back == 1 && some[0] > mark+1 { // weir may deliver done records again
-			some = waits[part][:1]
-		}
 		b := &weir.Batch{Stream: stream, Shard: shardID, Epoch: epoch, Partition: part, Attempt: 1}
 		for _, i := range some {
-			b.Records = append(b.Records, f.record(i))
+			b.Records = append(b.Records, w.record(i))
 		}
-		if parts > 0 && mark >= from {
-			b.DoneBefore = f.record(mark).Position()
+		if parts > 0 && w.mark > 0 {
+			b.DoneBefore = w.record(w.mark).Position()
 		}
-		ctx, cancel := context.WithCancel(f.t.Context())
+		ctx, cancel := context.WithCancel(w.t.Context())
 		if d.once(20) {
 			time.AfterFunc(time.Duration(d.upTo(3000))*time.Microsecond, cancel)
 		}
-		f.calls.Add(1)
+		w.calls.Add(1)
 		err := h.Handle(ctx, b)
 		cancel()
-		switch {
-		case err == nil:
-			for _, i := range some {
-				done[i] = true
+		if err != nil {
+			w.failed.Add(1)
+			if errors.Is(err, sqlsink.ErrFenced) || errors.Is(err, sqlsink.ErrSetBack) {
+				return err
 			}
-			left -= len(some)
-			waits[part] = waits[part][len(some):]
-			for mark < f.n && done[mark+1] {
-				mark++
-			}
-			if f.epochs && d.once(200) { // the owner is replaced without a failure
-				return left == 0
-			}
-		case errors.Is(err, sqlsink.ErrFenced), errors.Is(err, sqlsink.ErrSetBack):
-			f.failed.Add(1)
-			return false
-		default:
-			f.failed.Add(1)
+			continue
+		}
+		waits[part] = waits[part][len(some):]
+		w.left -= len(some)
+		for _, i := range some {
+			w.done[i] = true
+		}
+		for w.mark < w.n && w.done[w.mark+1] {
+			w.mark++
+		}
+		if w.epochs && d.once(200) { // the owner is replaced without a failure
+			return nil
 		}
 	}
-	return true
+	return nil
 }
