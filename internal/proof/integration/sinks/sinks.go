@@ -69,7 +69,6 @@ func Run(t *testing.T, p Place) {
 		{"the contract of rows", contract},
 		{"with partitions: leases are lost, shards split and merged", parted(leasesLost)},
 		{"with partitions: a database that is set back across a split misses nothing", parted(setBack)},
-		{"with partitions: a stream that is made anew is told", parted(madeAnew)},
 		{"with partitions: records that are dead-lettered are passed", parted(givenUp)},
 		{"with partitions: aggregates may be cut anywhere", parted(aggregates)},
 		{"with partitions: processes that are killed", parted(killed)},
