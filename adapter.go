@@ -25,7 +25,7 @@ import (
 // types of this package and those of the engine. It turns panics of the user's code into errors.
 type adapter struct {
 	*Consumer
-	handler Handler       // of all shards; nil if shards is set
+	handler Handler       // of all shards; nil if terms is set
 	terms   *termHandlers // makes a handler for each term; nil if handler is set
 }
 

@@ -41,8 +41,9 @@ type Concurrency struct {
 	// single read may exceed the limit. These bytes also count for Options.MaxMemory. Defaults to
 	// 16 MiB.
 	MaxBytes int
-	// MaxAge limits the time for which the oldest record that is not done has waited. After that
-	// time, weir adds no more records. 1 s to 24 h; 0, the default, is no limit.
+	// MaxAge limits the time for which the oldest record that is not done has waited. While it has
+	// waited longer, weir begins no new records of the shard. 1 s to 24 h; 0, the default, is no
+	// limit.
 	MaxAge time.Duration
 }
 

@@ -14,9 +14,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined. The
-// simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards,
-// RunPull or Records refuses such a pair with one sentence, before anything is read.
+// TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined, and rows
+// for other invalid handlers. The simulation lists the same pairs in
+// internal/proof/sim/features.go. New, RunShards, RunPull or Records refuses such a pair with one
+// sentence, before anything is read.
 func TestIllegalPairsAreRefused(t *testing.T) {
 	keys := weir.Concurrency{Keys: 4}
 	gives := weir.FailurePolicy{Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}

@@ -23,9 +23,9 @@ type Term struct {
 type ShardHandler interface {
 	Handler
 	// Close is called once, at the end of the term, after the last call of Handle has returned.
-	// Another worker gets the lease only after Close, unless the lease is already lost. ctx is the
-	// same as for Handle, and may have ended. Records that are not done are handled again by the
-	// next owner.
+	// Another worker gets the lease only after Close, unless the lease is lost or weir has stopped
+	// waiting for the handler. ctx is the same as for Handle, and may have ended. Records that are
+	// not done are handled again by the next owner.
 	Close(ctx context.Context, why event.EndReason)
 }
 

@@ -62,7 +62,7 @@ type ShardStatus struct {
 
 // Shards returns the status of each shard that this consumer holds, sorted by stream and shard. It
 // may be called at any time, concurrently with [Consumer.Run]. While Run does not run, the result
-// is empty. The caller owns the slice.
+// contains only shards whose handlers have not returned. The caller owns the slice.
 func (c *Consumer) Shards() []ShardStatus {
 	loops := c.runs.Loops()
 	all := make([]ShardStatus, 0, len(loops))

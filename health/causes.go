@@ -16,8 +16,8 @@ const (
 	// hotLoad is the load from which a shard is near its limit of 1 MiB of writes a second.
 	// Workers report loads in steps of a factor of 1.4, so a full shard may report 0.8 MiB.
 	hotLoad = 0.8 * (1 << 20)
-	// hotTimes is how many times the median load of the other shards a hot shard has at least. A
-	// smaller difference is normal for keys that are spread by their hashes.
+	// A hot shard has more than hotTimes times the median load of the other shards. A smaller
+	// difference is normal for keys that are spread by their hashes.
 	hotTimes = 4
 	// failingLeast is the percentage of the samples with failures of the handler, or of reading,
 	// from which these are a cause. A single failure that a retry fixes is not a cause.

@@ -16,7 +16,7 @@ type startSeen uint8
 
 const (
 	startExact   startSeen = iota // the condition began at this time, to within a few seconds
-	startAtLeast                  // it began at this time or a little earlier
+	startAtLeast                  // it began at this time or earlier
 	startUnknown                  // it was there at the first observation, without a past
 )
 

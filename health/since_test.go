@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/health"
 )
 
-// watched adds an observation each step for an hour, and returns the evaluation at its end and
-// after each step.
+// watched adds an observation each step for an hour, and returns the evaluation after each of them.
 func watched(step time.Duration, change func(after time.Duration, o *health.Observation)) (all []health.Shard) {
 	var w health.Observations
 	for after := time.Duration(0); after <= time.Hour; after += step {

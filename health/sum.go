@@ -22,8 +22,8 @@ type Application struct {
 	// State is that of the worst unfinished shard, [OK] if all are finished, and [NotKnown] if
 	// there are none.
 	State State
-	// Sentence describes the result: the state, the worst shard with its reason, and the number of
-	// other shards in trouble.
+	// Sentence describes the result: the state, the worst shard with its reason, and the numbers of
+	// other shards in each state but OK and Idle.
 	Sentence string
 	// Worst is the worst shard, nil without unfinished shards.
 	Worst *Named

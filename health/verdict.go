@@ -16,7 +16,7 @@ type Verdict struct {
 	// State is that of the worst unfinished shard, as in [Application].
 	State State
 	// Sentence states the result: the state, the worst shard and its lag, how long that has lasted,
-	// and the number of other shards in trouble.
+	// and the numbers of other shards in each state but OK and Idle.
 	Sentence string
 	// Since is when the state of the worst shard began, or zero if that is unknown. AtLeast reports
 	// that it may have begun earlier.
@@ -361,7 +361,7 @@ type verdictJSON struct {
 }
 
 // MarshalJSON returns the verdict as an object. Durations are in milliseconds, and unknown fields
-// are absent. The object has no part for which an empty value means something else.
+// are absent.
 func (v Verdict) MarshalJSON() ([]byte, error) {
 	known := func(d time.Duration, is bool) *int64 {
 		if !is {

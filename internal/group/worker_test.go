@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// quietWorker returns a worker with its own store that starts no goroutines.
+// quietWorker returns a worker that has its own store and is not running.
 func quietWorker() *worker {
 	return newWorker(Config{
 		Host:  new(HostFuncs),

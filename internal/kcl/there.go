@@ -84,7 +84,8 @@ func StreamsOf(t Table) []string {
 //   - Any other shard without a lease begins at its oldest record, so that nothing is skipped.
 //   - A lease whose shard has left the stream is left out. If it was not finished, a note says so.
 //
-// It returns an error if the leases are not of this stream.
+// It returns an error if the leases are not of this stream, or if starts lacks a position that they
+// need.
 func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 	graph := shard.NewGraph(s.Shards)
 	if err := checkThere(leases, s.Name, graph, starts); err != nil {
@@ -285,10 +286,11 @@ type Seen struct {
 	Refused, Failed string
 }
 
-// Settle compares a plan with the stream. If all user records of a record are done, a position
-// inside the record becomes the position after it. The table does not contain the number of user
-// records. Records that have expired and shards that could not be read become notes. Settle returns
-// an error for a sequence number that the service does not know.
+// Settle compares a plan with the stream. If all user records of a record are done, or if the
+// stream no longer has the record, a position inside the record becomes the position after it. The
+// table does not contain the number of user records. Records that have expired and shards that
+// could not be read become notes. Settle returns an error for a sequence number that the service
+// does not know.
 func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
 	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
 	for i := range settled.Leases {

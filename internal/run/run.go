@@ -69,7 +69,7 @@ func (c *Config) stays() bool { return c.Expired == source.StayExpired }
 // ErrAbandoned is wrapped by the error of [Run.Run] when the user's code did not return.
 var ErrAbandoned = errors.New("weir: handlers still run although their contexts have ended")
 
-// ErrStreamNotFound is wrapped by the error of [Run.Run] when a stream does not exist.
+// ErrStreamNotFound is wrapped by the error of [Run.Run] when a configured stream does not exist.
 var ErrStreamNotFound = errors.New("weir: the stream does not exist")
 
 // Run is one run of a consumer.

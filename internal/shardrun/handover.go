@@ -17,8 +17,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
-// records, so each retry has all of them in order, even if the handler changed its batch.
+// Handover hands a batch to the user's code until all of it is done. The handler and the delivery
+// have separate slices of records, so each retry has all of them in order, even if the handler
+// changed its batch.
 //
 // One goroutine hands the batch over. Any goroutine may call the exported methods at any time, also
 // after the batch is over.
@@ -42,8 +43,9 @@ type calling struct {
 	dying   *dying  // dead letters to put, or nil
 }
 
-// newHandover begins the handover of a run of records. No code changes the run until the handover
-// is closed. own is set if the handler must get a copy of the run.
+// newHandover begins the handover of a run of records. own is set if the memory of run is used
+// again, so that the handler must get a copy. Otherwise the handler gets the run itself, and the
+// delivery has a copy.
 func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)

@@ -71,8 +71,8 @@ func (l keys) take(page source.Page) next {
 	return l.finish(&page)
 }
 
-// add passes the records of a page to the runner, in parts that leave room for other shards. The
-// last part extends to the position end, which may be after records that are dropped.
+// add passes the records of a page to the runner, in parts that are small compared with the span.
+// The last part extends to the position end, which may be after records that are dropped.
 func (l keys) add(page *source.Page, end Position) next {
 	r := l.runner()
 	if r == nil {
@@ -144,11 +144,9 @@ func (l keys) end() error {
 	return err
 }
 
-// If keys are handled in parallel, records after the checkpoint may be done. When a term ends in an
-// orderly way, it saves a note with the lease that lists these records, so that the next owner does
-// not handle them again. The note is valid only for the checkpoint and the epoch that it contains.
-// It is therefore invalid after an operator has moved the checkpoint, even if the operator has
-// moved the checkpoint back again.
+// If keys are handled in parallel, records after the checkpoint may be done. When the runner ends,
+// it saves a note with the lease that lists these records, so that the next owner does not handle
+// them again. [lease.Lease.DeathsHere] decides how long the note counts.
 
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {

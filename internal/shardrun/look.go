@@ -21,8 +21,8 @@ import (
 )
 
 // The run that a loop belongs to calls the methods of this file, and so does the code that reports
-// the status of shards. Any goroutine may call them at any time. No method waits for a term or for
-// the user's code.
+// the status of shards. Any goroutine may call them at any time. Snapshot, Status and Held wait
+// neither for the mutex of a term nor for the user's code.
 
 // Term returns the term of the loop.
 func (l *Loop) Term() *group.Term { return l.term }

@@ -57,7 +57,7 @@ func (s *session) due() time.Time {
 type idle struct {
 	every time.Duration // 0 is never
 	due   time.Time
-	timer *time.Timer // wakes the loop; nil while it runs
+	timer *time.Timer // wakes the loop; nil while the loop runs
 	tip   time.Time   // when an event last said that nothing more was to be read
 }
 

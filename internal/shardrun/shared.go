@@ -23,7 +23,7 @@ type Config struct {
 	Log         *slog.Logger // of the user
 
 	// Batches.
-	Batch      int           // most records of a batch, and of a read
+	Batch      int           // most records of a batch, and without Keys of a read
 	BatchBytes int           // most bytes of data of a batch; 0 is no bound
 	BatchWait  time.Duration // for which a batch waits that is not full; 0 is not at all
 	Aggregates batch.Mode
@@ -90,7 +90,8 @@ type Shared struct {
 
 // Run is the run that the shards belong to. Its methods may be called concurrently.
 type Run interface {
-	// Await waits if the shard has stalled in this process before. It reports whether to begin.
+	// Await waits if the shard has stalled or its handler was abandoned in this process before. It
+	// reports whether to begin.
 	Await(l *Loop) bool
 	// End is called when a loop has ended.
 	End(l *Loop)

@@ -77,7 +77,7 @@ func (s *Isolation) Observe(now time.Time, e Evidence, beat time.Duration) (prob
 	return true
 }
 
-// Probed records the result of a probe.
+// Probed notes the result of a probe.
 func (s *Isolation) Probed(now time.Time, err error) {
 	s.probing, s.probed = false, now
 	if s.Why = err; s.since.IsZero() {

@@ -25,7 +25,7 @@ type Shard struct {
 	Parallel bool          // reading continues during Handling, which describes one of several calls
 
 	Reading   health.Reason // state of reading
-	Trying    time.Time     // when reading began to fail
+	Trying    time.Time     // since when reading has tried to get the next page
 	ReadErr   error         // error of the last failed read
 	Throttled bool          // reads fail because they are too frequent
 	Missing   bool          // reading fails because the stream does not exist
