@@ -9,7 +9,8 @@ import (
 )
 
 // candidate is the input of a worker's decision about leadership. The worker makes a candidate when
-// it neither leads nor campaigns, and a heartbeat has returned the current leader.
+// a heartbeat has returned the current leader, and this process runs no leadership and no campaign
+// (worker.lead is nil). The store may still name this worker as the leader.
 type candidate struct {
 	session     string
 	leader      lease.Leader

@@ -256,7 +256,7 @@ func (s *Span) Rest() { s.works-- }
 // Work records that a call continues after Rest.
 func (s *Span) Work() { s.works++ }
 
-// Pause records that no call handles the lane's Records until Resume.
+// Pause notes that the call of a lane has stopped. No call handles the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
 	s.works--
 	l.works = false
