@@ -73,8 +73,8 @@ func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.hold = hold
 }
 
-// Delay makes each answer of the server arrive later by this time, as over a network. It must be set
-// before the first connection.
+// Delay makes each answer of the server arrive later by this time, as over a network. It must be
+// set before the first connection.
 func (p *Proxy) Delay(by time.Duration) { p.delay = by }
 
 // CutAll cuts all connections.
