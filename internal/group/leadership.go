@@ -46,6 +46,7 @@ type leadership struct {
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
 	withheld []string      // streams whose leases no worker gets, see [lease.Withheld]
+	paused   []string      // paused streams of the last view
 }
 
 // look requests a look at the store at once. It and the next six methods are safe for concurrent
@@ -215,6 +216,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
+	l.logPauses(view.Paused)
 	paused := view.Paused
 	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
@@ -326,6 +328,25 @@ func (l *leadership) logDeath(v lease.View, session string) {
 	}
 	l.cfg.Log.Info("a worker has died, because its heartbeats have stopped; other workers take its shards",
 		"other_worker", name, "other_session", session, "shards", shards, "for", l.cfg.Times.Failover)
+}
+
+// logPauses logs which streams are paused, or resumed, since the last view. The first view of a
+// leader counts as a change.
+func (l *leadership) logPauses(now []string) {
+	log := func(message string, of, other []string) {
+		for _, stream := range of {
+			if slices.Contains(other, stream) {
+				continue
+			}
+			if stream == "" {
+				stream = "all"
+			}
+			l.cfg.Log.Info(message, "stream", stream)
+		}
+	}
+	log("an operator has paused reading; workers release the leases", now, l.paused)
+	log("an operator has resumed reading", l.paused, now)
+	l.paused = now
 }
 
 // noteAlone stores whether no other worker could take over this worker's leases.

@@ -59,7 +59,7 @@ func situations() []situation {
 			state: health.Idle, cause: health.CausePaused,
 			steps:   []string{"Resume the application when it may continue: weir group resume --app paused"},
 			to:      3 * time.Second,
-			logs:    []string{`lease ended.*reason=`},
+			logs:    []string{`an operator has paused reading.*stream=all`, `lease ended.*reason=`},
 			metrics: []string{`weir_paused\{app="APP",stream="APP"\} 1`},
 		},
 		{
