@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -333,20 +334,23 @@ func (l *leadership) logDeath(v lease.View, session string) {
 // logPauses logs which streams are paused, or resumed, since the last view. The first view of a
 // leader counts as a change.
 func (l *leadership) logPauses(now []string) {
-	log := func(message string, of, other []string) {
-		for _, stream := range of {
-			if slices.Contains(other, stream) {
-				continue
-			}
-			if stream == "" {
-				stream = "all"
-			}
-			l.cfg.Log.Info(message, "stream", stream)
+	for _, stream := range missing(now, l.paused) {
+		l.cfg.Log.Info("an operator has paused reading; workers release the leases", "stream", cmp.Or(stream, "all"))
+	}
+	for _, stream := range missing(l.paused, now) {
+		l.cfg.Log.Info("an operator has resumed reading", "stream", cmp.Or(stream, "all"))
+	}
+	l.paused = now
+}
+
+// missing returns the elements of all that other does not contain.
+func missing(all, other []string) (some []string) {
+	for _, s := range all {
+		if !slices.Contains(other, s) {
+			some = append(some, s)
 		}
 	}
-	log("an operator has paused reading; workers release the leases", now, l.paused)
-	log("an operator has resumed reading", l.paused, now)
-	l.paused = now
+	return some
 }
 
 // noteAlone stores whether no other worker could take over this worker's leases.
