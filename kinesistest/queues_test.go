@@ -111,6 +111,39 @@ func TestEachWaitingReceiveGetsARecord(t *testing.T) {
 	})
 }
 
+// Receives of normal records and of dead letters wait at the same time, and each gets its records
+// at once.
+func TestReceivesOfBothPathsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startQueue(t, kinesistest.Config{}, kinesistest.Queue{MaxReceiveCount: 1, Visibility: time.Hour})
+		const wait = `"WaitTimeSeconds":20`
+		var dead, restored []queueRecord
+		var all sync.WaitGroup
+		all.Go(func() { dead = c.receiveDead(wait) })
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { c.s.Put("s", "k", []byte("a")) })
+		var r queueRecord
+		if got := elapsed(func() { r = c.one(wait) }); got != time.Second {
+			t.Errorf("the record came after %v", got)
+		}
+		c.entries("UpdateQueueRecordsVisibility", 0, r)
+		if got := elapsed(all.Wait); got != 0 || data(dead) != "a" {
+			t.Fatalf("after %v: %+v", got, dead)
+		}
+		all.Go(func() { c.receiveDead(wait) })
+		synctest.Wait()
+		all.Go(func() { restored = c.receive(wait) })
+		synctest.Wait()
+		c.entries("RestoreDeadLetterQueueRecords", 0, dead...)
+		synctest.Wait()
+		c.wantState(kinesistest.QueueState{InFlight: 1, Waiting: 1})
+		all.Wait()
+		if data(restored) != "a" {
+			t.Errorf("restored: %+v", restored)
+		}
+	})
+}
+
 // A receive whose client has disconnected does not take records.
 func TestADisconnectedReceiveTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

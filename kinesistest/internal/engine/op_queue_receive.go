@@ -165,7 +165,7 @@ func (r *ReceiveQueueRecords) await(c *call, q *queue, at time.Time) {
 		at = earliest(at, next)
 	}
 	if c.now.Before(r.deadline) {
-		r.Waiter = q.await(max(at.Sub(c.now), time.Millisecond))
+		r.Waiter = q.await(r.on, max(at.Sub(c.now), time.Millisecond))
 	}
 }
 

@@ -51,8 +51,8 @@ type queue struct {
 
 	ledger  *ledger
 	swept   time.Time
-	taken   int64 // acknowledged records
-	waiting []*Waiter
+	taken   int64        // acknowledged records
+	waiting [2][]*Waiter // by path
 }
 
 // queueARN returns the ARN of the queue with this ID.

@@ -91,6 +91,6 @@ func (e *Engine) QueueState(now time.Time, name string) (QueueState, error) {
 		Undelivered: q.undelivered(),
 		Visible:     len(l.visible[normalPath]), InFlight: len(l.hidden[normalPath]),
 		VisibleDeadLetters: len(l.visible[deadPath]), InFlightDeadLetters: len(l.hidden[deadPath]),
-		Acknowledged: int(q.taken), Waiting: len(q.waiting),
+		Acknowledged: int(q.taken), Waiting: q.waiters(),
 	}, nil
 }

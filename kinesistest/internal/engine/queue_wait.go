@@ -11,6 +11,7 @@ type Waiter struct {
 	// earlier.
 	After time.Duration
 	queue *queue
+	on    path
 	woken chan struct{} // contains an element after the queue woke the waiter
 }
 
@@ -19,32 +20,36 @@ type Waiter struct {
 func (w *Waiter) Woken() <-chan struct{} { return w.woken }
 
 // await adds a waiter to the queue. The caller holds e.mu.
-func (q *queue) await(after time.Duration) *Waiter {
-	w := &Waiter{After: after, queue: q, woken: make(chan struct{}, 1)}
-	q.waiting = append(q.waiting, w)
+func (q *queue) await(on path, after time.Duration) *Waiter {
+	w := &Waiter{After: after, queue: q, on: on, woken: make(chan struct{}, 1)}
+	q.waiting[on] = append(q.waiting[on], w)
 	return w
 }
 
-// wake wakes the receive that has waited for the longest time.
+// wake wakes the receive of each path that has waited for the longest time.
 func (q *queue) wake() {
-	if len(q.waiting) > 0 {
-		q.waiting[0].woken <- struct{}{} // has room, because a waiter is woken once
-		q.waiting[0] = nil
-		q.waiting = q.waiting[1:]
+	for on, waiters := range q.waiting {
+		if len(waiters) > 0 {
+			waiters[0].woken <- struct{}{} // has room, because a waiter is woken once
+			waiters[0] = nil
+			q.waiting[on] = waiters[1:]
+		}
 	}
 }
 
 func (q *queue) wakeAll() {
-	for len(q.waiting) > 0 {
+	for q.waiters() > 0 {
 		q.wake()
 	}
 }
 
+func (q *queue) waiters() int { return len(q.waiting[normalPath]) + len(q.waiting[deadPath]) }
+
 // leave ends a wait. If the waiter was woken, it returns true: another one has to be woken in its
 // place, unless the caller carries out the receive.
 func (q *queue) leave(w *Waiter) (woken bool) {
-	if i := slices.Index(q.waiting, w); i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
+	if i := slices.Index(q.waiting[w.on], w); i >= 0 {
+		q.waiting[w.on] = slices.Delete(q.waiting[w.on], i, i+1)
 	}
 	return len(w.woken) > 0
 }
