@@ -44,28 +44,6 @@ func TestInFlightLimit(t *testing.T) {
 	}
 }
 
-// The default limit of 120,000 holds, and costs no time that grows with the records in flight.
-func TestDefaultInFlightLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("puts 120,001 records")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		c := startQueue(t, kinesistest.Config{}, kinesistest.Queue{Visibility: time.Hour})
-		for i := range 120_001 {
-			c.s.Put("s", fmt.Sprint(i), nil)
-		}
-		for range 12_000 {
-			if got := c.receive(); len(got) != 10 {
-				t.Fatalf("received %d records", len(got))
-			}
-		}
-		if got := c.receive(); len(got) > 0 {
-			t.Errorf("received %d records over the limit", len(got))
-		}
-		c.wantState(kinesistest.QueueState{InFlight: 120_000, Undelivered: 1})
-	})
-}
-
 func TestQueueSwitches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg   kinesistest.QueueConfig

@@ -213,3 +213,20 @@ func TestLedgerCounts(t *testing.T) {
 		}
 	}
 }
+
+// The documented limit needs little time: the work for a receive does not grow with the records in
+// flight.
+func TestLedgerHolds120000Records(t *testing.T) {
+	l, now := newLedger(QueueRules{}), time.Unix(1000, 0)
+	for i := range uint64(120_000) {
+		l.settle(now, 2)
+		l.fresh(place{uint32(i % 4), i}, now, time.Duration(i%100+1)*time.Second)
+	}
+	if l.inFlight() != 120_000 {
+		t.Errorf("%d in flight", l.inFlight())
+	}
+	l.settle(now.Add(100*time.Second), 2)
+	if n := len(l.visible[normalPath]); n != 120_000 || l.inFlight() != 0 {
+		t.Errorf("%d visible, %d in flight", n, l.inFlight())
+	}
+}
