@@ -47,6 +47,11 @@ var rows = slices.Concat(commandRows, []row{
 		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
 		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver"}, sdk: true,
 	},
+	{
+		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
+		ours:  []string{".", "aggregate", "deadletter", "internal/failure", "internal/guard", "internal/notify", "internal/retry"},
+		tests: []string{"kinesistest"}, sdk: true,
+	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, tests: []string{"lease"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
