@@ -111,17 +111,16 @@ func TestConcurrencyIsLimited(t *testing.T) {
 		q := newFakeQueue()
 		q.put(500, nil, nil)
 		c := q.consumer(t, Options{Concurrency: 7})
-		var now, most atomic.Int64
-		var inFlight int
+		var now, most, inFlight atomic.Int64
 		err, _ := runFor(t, c, time.Minute, RecordFunc(func(context.Context, Record) error {
 			most.Store(max(most.Load(), now.Add(1)))
 			time.Sleep(100 * time.Millisecond)
 			now.Add(-1)
-			inFlight = max(inFlight, c.Counts().InFlight)
+			inFlight.Store(max(inFlight.Load(), int64(c.Counts().InFlight)))
 			return nil
 		}))
-		if err != nil || most.Load() != 7 || len(q.left()) != 0 || inFlight > 7+20 {
-			t.Errorf("%v, %d handlers, %d in flight, %d left", err, most.Load(), inFlight, len(q.left()))
+		if err != nil || most.Load() != 7 || len(q.left()) != 0 || inFlight.Load() > 7+20 {
+			t.Errorf("%v, %d handlers, %d in flight, %d left", err, most.Load(), inFlight.Load(), len(q.left()))
 		}
 	})
 }

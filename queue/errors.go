@@ -71,8 +71,11 @@ func kindOf(err error) kind {
 		}
 		return k
 	}
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case errors.Is(err, context.Canceled):
 		return canceled
+	case errors.Is(err, ErrQueueNotFound):
+		return missing
 	}
 	if wrong := (*requestError)(nil); errors.As(err, &wrong) {
 		return invalid

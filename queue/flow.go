@@ -6,6 +6,7 @@ const (
 	largestRecord = 10 << 20 // bytes of data that the service allows
 	usualRecord   = 1 << 20  // a stream allows this by default
 	mostPerCall   = 10       // records of a receive, and entries of a batch
+	worthwhile    = 7        // records to ask for while all handlers are busy
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
 	// decoding is what the decoder of an answer takes besides the records: one encoded record, in a
@@ -38,11 +39,8 @@ func (f *flow) want() (limit int, bytes int64) {
 		return 0, 0
 	}
 	room := f.concurrency + f.ahead() - f.held - f.asked
-	if least := min(mostPerCall, f.concurrency+f.ahead()); room < least && f.held+f.asked > 0 {
-		// A few more free places cost one call instead of many.
-		if room < (least*7+9)/10 {
-			return 0, 0
-		}
+	if f.held+f.asked >= f.concurrency && room < worthwhile {
+		return 0, 0 // all handlers are busy, so wait until a call is worth its cost
 	}
 	size := min(max(f.largest, usualRecord), largestRecord)
 	free := f.mostBytes - f.bytes - f.reserved - decoding

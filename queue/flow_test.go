@@ -21,6 +21,7 @@ func TestHowManyRecordsAreAskedFor(t *testing.T) {
 		{"fast handlers have ten records waiting", flow{concurrency: 10, held: 10, handling: time.Millisecond}, 10},
 		{"and more if receives are slow", flow{concurrency: 10, held: 29, handling: time.Millisecond, rate: 1000, took: 10 * time.Millisecond}, 10},
 		{"slow handlers do not", flow{concurrency: 10, held: 10, handling: 30 * time.Second}, 0},
+		{"a free handler gets a record at once", flow{concurrency: 10, held: 9, handling: time.Hour}, 1},
 		{"a single free place waits for more", flow{concurrency: 10, held: 19, handling: time.Millisecond}, 0},
 		{"seven free places are enough", flow{concurrency: 10, held: 13, handling: time.Millisecond}, 7},
 		{"one slow handler gets one record", flow{concurrency: 1, handling: time.Hour}, 1},

@@ -34,6 +34,19 @@ func (r *run) keepHolds(now time.Time) {
 		}
 		r.holds.set(d, again)
 	}
+	if len(batch) > 0 { // a call for few holds may also extend those that are due soon
+		soon := now.Add(r.options.Hold / 8)
+		for d, ok := r.holds.pop(soon); ok; d, ok = r.holds.pop(soon) {
+			do, length, _ := d.hold.decide(d.at)
+			if do != stepExtend || len(batch) == mostPerCall {
+				r.holds.set(d, d.at)
+				break
+			}
+			d.hold.asked = true
+			batch, lengths = append(batch, d), append(lengths, length)
+			r.holds.set(d, d.hold.until)
+		}
+	}
 	send()
 }
 
@@ -74,7 +87,7 @@ func (r *run) extended(batch []*delivery, entries []Visibility, out *BatchOutput
 		case !failed:
 			d.hold.extended(sent, entries[i].Hold)
 		case k.again() || d.sending: // an acknowledgement in flight decides
-			d.hold.extensionFailed(now, retry.Pause(200*time.Millisecond, d.hold.length/8, d.hold.failures+1))
+			d.hold.extensionFailed(now, retry.Pause(200*time.Millisecond, min(time.Second, d.hold.length/8), d.hold.failures+1))
 		default:
 			r.lose(d, code)
 			continue

@@ -108,7 +108,7 @@ func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
 	r.count(func(n *Counts) {
 		n.Receives++
 		switch {
-		case err != nil:
+		case err != nil && kindOf(err) != canceled:
 			n.FailedReceives++
 		case len(out.Records) == 0:
 			n.EmptyReceives++
