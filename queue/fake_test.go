@@ -14,6 +14,7 @@ import (
 
 // fakeQueue is a queue in memory. Its hooks change answers.
 type fakeQueue struct {
+	hooks     sync.Mutex // held during calls of the hooks
 	mu        sync.Mutex // guards the fields below
 	records   []*fakeRecord
 	most      int // MaxReceiveCount; 0 for no dead letters
@@ -81,7 +82,10 @@ func (q *fakeQueue) DescribeQueue(context.Context, string) (Description, error) 
 
 func (q *fakeQueue) Receive(ctx context.Context, in ReceiveInput) (ReceiveOutput, error) {
 	if q.receiveErr != nil {
-		if err := q.receiveErr(); err != nil {
+		q.hooks.Lock()
+		err := q.receiveErr()
+		q.hooks.Unlock()
+		if err != nil {
 			return ReceiveOutput{}, err
 		}
 	}
@@ -100,7 +104,7 @@ func (q *fakeQueue) Receive(ctx context.Context, in ReceiveInput) (ReceiveOutput
 	for {
 		got, next, changed := q.take(in)
 		if len(got) > 0 {
-			if q.lost != nil && q.lost() {
+			if q.isLost() {
 				return ReceiveOutput{}, fmt.Errorf("connection reset")
 			}
 			return ReceiveOutput{Records: got, Answered: time.Now()}, nil
@@ -180,7 +184,10 @@ func (q *fakeQueue) Acknowledge(_ context.Context, _ string, handles []string) (
 	for _, h := range handles {
 		code := ""
 		if q.ackErr != nil {
-			if code, err = q.ackErr(h); err != nil {
+			q.hooks.Lock()
+			code, err = q.ackErr(h)
+			q.hooks.Unlock()
+			if err != nil {
 				return out, err
 			}
 		}
@@ -195,7 +202,10 @@ func (q *fakeQueue) SetVisibility(_ context.Context, _ string, entries []Visibil
 	for _, v := range entries {
 		code := ""
 		if q.visErr != nil {
-			if code, err = q.visErr(v); err != nil {
+			q.hooks.Lock()
+			code, err = q.visErr(v)
+			q.hooks.Unlock()
+			if err != nil {
 				return out, err
 			}
 		}
@@ -257,4 +267,10 @@ func (s *seen) add(r Record) int {
 	}
 	s.n[r.Key()]++
 	return s.n[r.Key()]
+}
+
+func (q *fakeQueue) isLost() bool {
+	q.hooks.Lock()
+	defer q.hooks.Unlock()
+	return q.lost != nil && q.lost()
 }
