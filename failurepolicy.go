@@ -110,8 +110,7 @@ func (g *FailurePolicy) policy() failure.Policy {
 // name the record; without a name, weir bisects the batch to find it.
 func Reject(err error) error { return &rejectError{err} }
 
-// IsRejected reports whether err is or wraps an error of [Reject]. It is for code that calls handlers
-// of weir.
+// IsRejected reports whether err is or wraps an error of [Reject]. Code that calls handlers uses it.
 func IsRejected(err error) bool { return errors.As(err, new(*rejectError)) }
 
 type rejectError struct{ err error }

@@ -64,7 +64,7 @@ func TestEndpoints(t *testing.T) {
 func TestAnARNIsWrittenAsItWasRead(t *testing.T) {
 	t.Parallel()
 	const text = "arn:aws:kinesis:eu-west-1:123456789012:queue/q-1a2b"
-	a, err := ParseARN(text)
+	a, err := parseARN(text)
 	if err != nil || a.String() != text || a.ID != "q-1a2b" {
 		t.Errorf("%+v, %v", a, err)
 	}

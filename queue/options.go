@@ -41,8 +41,8 @@ type Options struct {
 	// than ten records.
 	MaxBytes int64
 
-	// Wait is how long a receive waits for the first record, 1 s to 20 s, in whole seconds. Defaults
-	// to 20 s. An idle consumer makes one call per Wait.
+	// Wait is how long a receive waits for the first record, 1 s to 20 s, in whole seconds.
+	// Defaults to 20 s. An idle consumer makes one call per Wait.
 	Wait time.Duration
 	// Hold is how long a record stays hidden from other consumers after a receive or an extension,
 	// 5 s to 12 h, in whole seconds. Defaults to 30 s. The records of a process that dies are
