@@ -65,8 +65,9 @@ const poisonVariable = "WEIR_POISON"
 // handler returns [Stop], or an error occurs that no retry can fix. Then Run stops: handlers finish
 // their batches, progress is saved, the leases are handed off or become free, and every goroutine
 // ends. If a handler has not finished after Options.Timing.StopTimeout, its context ends. Run
-// returns nil if ctx ended and all of these steps succeeded. Otherwise the error says why Run
-// stopped and which of these steps failed. errors.Is finds each of these in it:
+// returns nil if ctx ended, or the handler returned Stop(nil), and all of these steps succeeded.
+// Otherwise the error says why Run stopped and which of these steps failed. errors.Is finds each of
+// these in it:
 //
 //   - the error that the handler passed to Stop;
 //   - [ErrStreamNotFound], and [lease.ErrSetup], which names the missing part of the store;

@@ -17,12 +17,12 @@ type Counts struct {
 	BytesRead       uint64 // bytes of data and partition keys in these answers
 	ReadsThrottled  uint64 // reads that the service throttled
 	ReadsFailed     uint64 // reads that failed for another reason
-	BatchesHandled  uint64 // calls of the handler that succeeded
+	BatchesHandled  uint64 // batches that were done; with RunPull, before the next batch was requested
 	RecordsFiltered uint64 // records that Options.Filter dropped, each time they were read; those of an aggregate count one by one
 	RecordsNotJSON  uint64 // records that Options.Filter could not read because they are not JSON, whatever Filter.NotJSON is
-	RecordsHandled  uint64 // records that the handler has done; those of an aggregate count one by one
+	RecordsHandled  uint64 // records of these batches that were not dead-lettered; those of an aggregate count one by one
 	BytesHandled    uint64 // bytes of data of these records
-	HandlerFailures uint64 // calls of the handler that failed
+	HandlerFailures uint64 // failed calls of the handler, and of Open, Position and Pull
 	// RecordsDeadLettered is the number of records that were dead-lettered or skipped. They do not
 	// count as handled.
 	RecordsDeadLettered uint64
@@ -35,10 +35,10 @@ type Counts struct {
 	LeasesEnded       uint64 // leases that ended, for any reason
 	LeasesLost        uint64 // leases that ended because they were lost
 	Stalls            uint64 // shards that made no progress; see [event.Stalled]
-	StoreFailures     uint64 // calls of the store that failed
+	StoreFailures     uint64 // failed calls that [event.StoreFailed] reports
 	EventsDropped     uint64 // calls of OnEvent and of the logger that were not made
 	EventsCoalesced   uint64 // changes of state that a later one replaced
-	EventsPanicked    uint64 // calls of OnEvent that panicked
+	EventsPanicked    uint64 // calls of OnEvent and of the logger that panicked
 }
 
 // countsField contains, for each counter, the index of its field in Counts.

@@ -25,12 +25,12 @@
 // # What is promised
 //
 // Each record is handled at least once: the checkpoint passes a record only after a handler call
-// with that record returned nil. Records with the same partition key are handled in the order of
-// the stream, even through splits, merges, handoffs and crashes: a child shard begins after all of
-// its parents were handled to their ends. At any instant, the lease of a shard is valid for at most
-// one worker. A checkpoint never moves back. A shard that makes no progress on a worker moves to
-// another worker. When Run returns, progress is saved and the leases are free or held by other
-// workers.
+// with that record returned nil, or marked the record as done. Records with the same partition key
+// are handled in the order of the stream, even through splits, merges, handoffs and crashes: a
+// child shard begins after all of its parents were handled to their ends. At any instant, the lease
+// of a shard is valid for at most one worker. A checkpoint never moves back. A shard that a worker
+// cannot read moves to another worker. When Run returns without an error, progress is saved and the
+// leases are free or held by other workers.
 //
 // Records that a handler completed right before its worker was killed, about the last second of
 // them, are handled again by the next worker. A handler that ignores the end of its context may

@@ -20,8 +20,9 @@ var (
 	// ErrStopping is the cause of a handler's context when Run stops and Options.Timing.StopTimeout
 	// is over.
 	ErrStopping = group.ErrStopping
-	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
-	// handler has worked for longer than Options.Timing.HandlerTimeout.
+	// ErrStalled is the cause of a handler's context when the worker gives up the shard: because
+	// the handler has worked for longer than Options.Timing.HandlerTimeout, or, with
+	// Options.Concurrency, because reading has stalled.
 	ErrStalled = shardrun.ErrStalled
 	// ErrHandedOff ends the iteration of [Puller.Batches] when another worker gets the lease. If
 	// your handler calls a [RecordFunc], the error of the RecordFunc also wraps ErrHandedOff when
@@ -29,7 +30,8 @@ var (
 	ErrHandedOff = shardrun.ErrHandedOff
 	// ErrAbandoned is wrapped by the error of Run if handlers did not return although their
 	// contexts had ended. The error names the shards of these handlers. The leases are released,
-	// but the goroutines of the handlers still run.
+	// but the goroutines of the handlers still run. The error also wraps ErrAbandoned if OnEvent,
+	// the logger or DiscoverStreams did not return.
 	ErrAbandoned = run.ErrAbandoned
 	// ErrNotSaved is wrapped by the error of Run if Run could not save the progress of handled
 	// records before it returned. Either the store did not answer while Run stopped, or other
@@ -41,7 +43,9 @@ var (
 	// worker knows of; a leader may have assigned more to it since the last answer. Other workers
 	// take over these leases after Options.Timing.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
-	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
+	// ErrStreamNotFound is wrapped by the error of Run when a stream of Options.Streams does not
+	// exist and was never read, unless DiscoverStreams is set. The error of a [Reader] wraps it,
+	// too.
 	ErrStreamNotFound = run.ErrStreamNotFound
 	// ErrNoConsumer means that a fan-out consumer is not registered, with [FanOutExisting] or
 	// [FanOut].ARNs. The error of a [Reader] wraps it. A [Consumer] polls while the consumer is
@@ -73,8 +77,8 @@ var (
 	errNoStore  = errors.New("weir: the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
 )
 
-// PanicError is a panic of the user's code: of a handler, Options.OnEvent, a logger or a store.
-// [event.HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
+// PanicError is a panic of the user's code, such as a handler, Options.OnEvent, a logger or a
+// store. [event.HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
 	Value any    // the value passed to panic

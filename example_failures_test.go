@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A record that fails three times is put aside, and the shard continues after it.
+// A record is put aside at its third attempt, and the shard continues after it.
 func ExampleBatch_Done() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

@@ -30,7 +30,7 @@ func (c *counter) GetRecords(
 	return out, err
 }
 
-// A wrapper around a client counts the calls that weir makes.
+// A wrapper around a client counts the reads that weir makes.
 func ExampleKinesis() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

@@ -16,8 +16,8 @@ import (
 // [RecordFunc] failed, or the only record of a batch. If a handler fails with several records and
 // does not say at which, weir dead-letters all of them together, unless Bisect is set.
 //
-// Destination cannot be combined with [Consumer.RunPull], because a function that pulls handles
-// failures itself.
+// Destination cannot be combined with [Consumer.RunPull] and [Consumer.Records], because weir does
+// not see there which records fail.
 type FailurePolicy struct {
 	// Destination gets the dead letters. It is required if any other field except SuspectAfter is
 	// set. If only Destination is set, weir dead-letters only records that the handler rejects; see

@@ -93,8 +93,8 @@ func (m FanOutMode) String() string {
 // on reports whether records are pushed.
 func (f *FanOut) on() bool { return f.Mode >= FanOutExisting && f.Mode <= FanOutTemporary }
 
-// check reports invalid values. options is the name of the options, all contains their streams, and
-// more is true if DiscoverStreams may add others. check does not fill in Name.
+// check reports invalid values. options is the name of the options, and all contains their streams.
+// If more is true, ARNs may also be of other streams. check does not fill in Name.
 func (f *FanOut) check(options string, region *string, all []streams.Stream, more bool, bad badFunc) {
 	if f.Mode < FanOutOff || f.Mode > FanOutTemporary {
 		bad(options+".FanOut.Mode", "%d must be FanOutOff, FanOutExisting, FanOutRegister or FanOutTemporary", f.Mode)

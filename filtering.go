@@ -38,7 +38,7 @@ const (
 	// FailNotJSON counts each record that is not JSON as a failure of the handler. The handler does
 	// not get the record. If [FailurePolicy].Destination is set, weir dead-letters the record, as
 	// if the handler had rejected it. Otherwise weir tries the record again without end.
-	// FailNotJSON cannot be combined with [Consumer.RunPull].
+	// FailNotJSON cannot be combined with [Consumer.RunPull] and [Consumer.Records].
 	FailNotJSON
 )
 

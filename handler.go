@@ -18,8 +18,8 @@ import (
 // was passed to [Batch.Done] or [Batch.Checkpoint]. To end Run, return [Stop].
 //
 // weir skips a record only if an option says so: [Options].OnFailure puts a dead letter in its
-// place, [Options].Filter drops it, and [Options].Expired applies to records that have left the
-// stream.
+// place, [Options].Filter or [UnpackOwn] drops it, and [Options].Expired applies to records that
+// have left the stream.
 //
 // When the worker must stop handling the shard, ctx ends, and [context.Cause] returns
 // [ErrLeaseLost], [ErrStopping] or [ErrStalled]. A handler should return soon after that, because
@@ -41,8 +41,8 @@ func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx,
 // worker, it moves after the current record, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
-// Handle calls f for each record of b, until one fails. If [Options].OnFailure is set, the error
-// names that record, as [FailedAt] does.
+// Handle calls f for each record of b, until one fails, ctx ends, or another worker is to get the
+// shard. If [FailurePolicy].Destination is set, the error names that record, as [FailedAt] does.
 func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	var r Record
 	names := b.delivery != nil && b.delivery.of.adapter.opts.OnFailure.Destination != nil
@@ -76,8 +76,8 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	return nil
 }
 
-// Batch contains consecutive records of one shard, for one call of a handler. The handler owns the
-// slice Records: it may reslice, sort, filter and overwrite it. Without [Options].ReuseBuffers the
+// Batch contains records of one shard, for one call of a handler. The handler owns the slice
+// Records: it may reslice, sort, filter and overwrite it. Without [Options].ReuseBuffers the
 // handler may also keep the slice after it has returned. Changes of the slice do not affect the
 // records of the next call after a failure. Copies of a Batch share its progress.
 type Batch struct {
@@ -89,6 +89,12 @@ type Batch struct {
 	Epoch uint64
 	// Records are in the order of the shard. They are empty only when End or Idle is set.
 	Records []Record
+	// Partition is the partition of the records with [ShardHandlers].Partitions: 0 to Partitions-1.
+	// Otherwise it is 0.
+	Partition int
+	// DoneBefore is a position before which all records of the shard are done, in all partitions.
+	// weir sets it only with [ShardHandlers].Partitions. It is zero if none is done in this term.
+	DoneBefore Position
 	// Behind is the distance in time between the read of this batch and the newest record of the
 	// shard. It is negative if it is unknown. The service sends the value at the end of an answer,
 	// so the first batches of a large answer have the value of the previous answer.
@@ -113,7 +119,7 @@ type Batch struct {
 
 	delivery *handed         // nil in a batch of a Reader, or of a test
 	use      uint64          // of the delivery
-	given    []source.Record // with Parallel: the records, which the delivery forgets when they are done
+	given    []source.Record // with Concurrency: the records, which the delivery forgets when they are done
 	end      *Position       // after the last record, in a part of the delivery; else nil
 }
 

@@ -14,9 +14,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined. The
-// simulation lists the same pairs in internal/proof/sim/features.go. New, RunShards,
-// RunPull or Records refuses such a pair with one sentence, before anything is read.
+// TestIllegalPairsAreRefused has a row for each pair of features that cannot be combined, and rows
+// for other invalid handlers. The simulation lists the same pairs in
+// internal/proof/sim/features.go. New, RunShards, RunPull or Records refuses such a pair with one
+// sentence, before anything is read.
 func TestIllegalPairsAreRefused(t *testing.T) {
 	keys := weir.Concurrency{Keys: 4}
 	gives := weir.FailurePolicy{Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}
@@ -53,6 +54,12 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		{"Concurrency and Pull, windows and Hold", weir.Options{Concurrency: keys}, pulls(weir.PullHandler{Pull: pull}), "or leave Options.Concurrency out"},
 		{"Concurrency and Position", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave Options.Concurrency out"},
 		{"Concurrency and Idle", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave Options.Concurrency out"},
+		{"Partitions out of their range", weir.Options{}, shards(weir.ShardHandlers{Open: open, Partitions: 1025}), "ShardHandlers.Partitions 1025 must be"},
+		{"Partitions below zero", weir.Options{}, shards(weir.ShardHandlers{Open: open, Partitions: -1}), "ShardHandlers.Partitions -1 must be"},
+		{"Partitions and Idle", weir.Options{}, shards(weir.ShardHandlers{Open: open, Partitions: 2, Idle: time.Second}), "ShardHandlers.Idle cannot be combined with ShardHandlers.Partitions"},
+		{"Partitions and ReuseBuffers", reuses, shards(weir.ShardHandlers{Open: open, Partitions: 2}), "ReuseBuffers cannot be combined with ShardHandlers.Partitions"},
+		{"Partitions and Batching.MaxWait", weir.Options{Batching: weir.Batching{MaxWait: time.Second}}, shards(weir.ShardHandlers{Open: open, Partitions: 2}), "Batching.MaxWait cannot be combined with ShardHandlers.Partitions"},
+		{"Concurrency and one partition", weir.Options{Concurrency: keys}, shards(weir.ShardHandlers{Open: open, Partitions: 1}), "or leave Options.Concurrency out"},
 		{"Concurrency and Records", weir.Options{Concurrency: keys}, records, "or leave Options.Concurrency out"},
 		{"OnFailure and Pull, windows and Hold", weir.Options{OnFailure: gives}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},
 		{"OnFailure.MaxAttempts and Pull", weir.Options{OnFailure: attempts}, pulls(weir.PullHandler{Pull: pull}), "leave Options.OnFailure out"},

@@ -18,13 +18,15 @@ import (
 //
 // The loop ends when ctx ends, or when the body leaves it. In both cases the worker first stops in
 // the same way as when Run ends. The record at which the body left the loop is not done, and is
-// handled again. If Run would return an error, the last pair has that error and no record.
+// handled again. If Run would return an error, the last pair has that error and no record; after
+// the body has left the loop, weir logs the error.
 //
 // Shards take turns by batches: after at most [Options].Batching.MaxRecords records of one shard
 // comes the turn of another. HandlerTimeout and HandoffTimeout apply to batches, including the time
 // for which a batch waits for its turn. Because the body of the loop cannot report a failed record,
-// the loop yields an error if [Options].OnFailure is set, or if [Filter].NotJSON is [FailNotJSON].
-// The iterator is not for concurrent use. Each loop is a separate worker.
+// the loop yields an error if [FailurePolicy].Destination is set, or if [Filter].NotJSON is
+// [FailNotJSON]. It also yields an error if [Options].Concurrency is set. The iterator is not for
+// concurrent use. Each loop is a separate worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)

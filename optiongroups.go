@@ -110,7 +110,8 @@ type Timing struct {
 	// 2 min. Defaults to 2 min. Each time that the shard stalls again, the time doubles, up to 32
 	// times StallAfter. An empty answer counts as progress. Failures that every worker would get do
 	// not count: throttling, a refused position, a missing stream. A failing handler does not count
-	// either, because weir calls it again.
+	// either, because weir calls it again. A call of [ShardHandlers].Open or Position that takes
+	// StallAfter counts as a stall.
 	StallAfter time.Duration
 	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks
 	// the time with each heartbeat. When the time is over, the context of the call ends with
@@ -136,7 +137,8 @@ func (t *Timing) check(fanOut bool, bad badFunc) {
 	in("StopTimeout", &t.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
 	shortest := 30 * time.Second // a call may take 20 s
 	if fanOut {
-		// three subscriptions may be silent for 32 s each before the shard is polled
+		// three subscriptions may be silent for 30 s each, with pauses between them, before the
+		// shard is polled
 		shortest = 2 * time.Minute
 	}
 	in("StallAfter", &t.StallAfter, 2*time.Minute, shortest, 24*time.Hour)

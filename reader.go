@@ -42,7 +42,7 @@ type ReaderOptions struct {
 	FanOut FanOut
 	// Transport is as in [Options].
 	Transport Transport
-	// Logger gets log lines about fan-out. Defaults to slog.Default().
+	// Logger gets the log lines of the Reader. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 

@@ -73,8 +73,8 @@ func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir
 	return r
 }
 
-// The Reader never reads more than the memory allows, for any number of shards that are behind and
-// however slow the loop is. It still yields all records.
+// The Reader reads no more than the memory allows, although many shards are behind and the loop is
+// slow. It still yields all records.
 func TestReaderKeepsToItsMemory(t *testing.T) {
 	const (
 		shards = 32

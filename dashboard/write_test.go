@@ -308,7 +308,7 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 	if log := d.log.String(); !strings.Contains(log, `msg="page: checkpoints begin to move" action=reset app=billing to=latest user="" remote=192.0.2.1:1234 saved=safe-place`) || !strings.Contains(log, `msg="page: changed" action=reset app=billing to=latest`) {
 		t.Errorf("the log is %s", log)
 	}
-	// The form is refused a second time, because the first reset changed the epochs.
+	// The same form is refused when it is sent again, because the reset changed the epochs.
 	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, without an owner.")
 	if len(d.saved) != 1 {
 		t.Error("a refused reset saves progress")

@@ -11,7 +11,7 @@ import (
 type BatchBegins struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int // number of records that are not done
+	Records       int // number of records in the call
 	Attempt       int // see weir.Batch
 }
 
@@ -27,16 +27,16 @@ type BatchHandled struct {
 	Attempts      int           // 1 when the first call succeeded
 }
 
-// HandlerFailed reports that the handler failed. Records that are not done are handled again.
+// HandlerFailed reports that the handler failed. Records that are not done are handled again or
+// dead-lettered.
 type HandlerFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	At            shard.Position // everything before this position is done
-	// Records is the number of records that will be delivered again, from First to Last. First and
-	// Last are sequence numbers as at the end of weir.Record.ID, with "+2" appended for the second
-	// record of an aggregate. When all records were done, and when Open or Position of
-	// weir.ShardHandlers, or Pull or Position of weir.PullHandler failed, Records is 0, and First
-	// and Last are "".
+	// Records is the number of records that are not done, from First to Last. First and Last are
+	// sequence numbers as at the end of weir.Record.ID, with "+2" appended for the second record of
+	// an aggregate. When all records were done, and when Open or Position of weir.ShardHandlers, or
+	// Pull or Position of weir.PullHandler failed, Records is 0, and First and Last are "".
 	Records     int
 	First, Last string
 	Err         error // wraps a *weir.PanicError after a panic
@@ -60,8 +60,8 @@ type DeadLettered struct {
 }
 
 // DeadLetterDelayed reports that records could be dead-lettered but are retried instead, because
-// other records fail too, or because many were already dead-lettered; see
-// weir.FailurePolicy.OutageGrace and MaxPerMinute. It is reported once per record and reason.
+// this worker has handled no other record meanwhile, or because many were already dead-lettered;
+// see weir.FailurePolicy.OutageGrace and MaxPerMinute. It is reported once per record and reason.
 type DeadLetterDelayed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string

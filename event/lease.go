@@ -16,8 +16,8 @@ type LeaseTaken struct {
 	From          shard.Position // where reading resumes
 }
 
-// LeaseEnded reports that this worker has stopped reading a shard and that its handler has
-// returned. It is a change of state.
+// LeaseEnded reports that this worker has stopped reading a shard. Its handler has returned, unless
+// it was abandoned; see [Stalled]. It is a change of state.
 type LeaseEnded struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -101,16 +101,17 @@ type Leading struct {
 	Epoch uint64    // the number of changes of the leader
 }
 
-// StoreFailed reports that a call of the store, or the listing of a stream, failed. weir retries
-// the call. It is a change of state: the latest event of each operation always arrives.
+// StoreFailed reports that a call of the store, the listing of a stream, or a call of
+// weir.Options.DiscoverStreams failed. weir retries the call. It is a change of state: the latest
+// event of each operation always arrives.
 type StoreFailed struct {
 	Time  time.Time // when it happened
 	Op    StoreOp
 	Err   error
-	Since time.Time // when the outage began
+	Since time.Time // when the outage began, or when the call failed if that is unknown
 }
 
-// StoreOp is an operation that a worker requested from its store or from the service.
+// StoreOp is a call of the store, of the service or of weir.Options.DiscoverStreams.
 type StoreOp string
 
 // The operations that [StoreFailed] reports.

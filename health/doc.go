@@ -7,8 +7,8 @@
 // falls, not by its size: a lag of a day that shrinks is fine, and a lag of a minute that grows is
 // not. [Options] has the few time limits.
 //
-// There are three lags. The read lag is the age of the last record that was read. The handled lag
-// is the age of the oldest record that is not handled. The checkpoint lag is the age of the oldest
-// record that would be handled again if the worker died now. The lag of a shard without a reader
-// keeps growing.
+// There are three lags. The read lag is how far reading is behind the tip of the shard. The handled
+// lag is the age of the oldest record that is not handled. The checkpoint lag is the age of the
+// oldest record that would be handled again if the worker died now. The lag of a shard without a
+// reader keeps growing.
 package health

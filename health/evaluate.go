@@ -125,7 +125,7 @@ type Shard struct {
 	// FallingBehind depend on the trend of the lag. For them, Since is when the lag became larger
 	// than allowed. It is for display only.
 	Since time.Time
-	// AtLeast reports that the state may have begun before Since, up to one observation earlier.
+	// AtLeast reports that the state may have begun before Since.
 	AtLeast bool
 	// Err is the last error of its owner, or "".
 	Err string
@@ -156,7 +156,8 @@ func (v Shard) Lag() time.Duration {
 
 // Evaluate rates a shard at the time now, which must not be before the last observation. seen is
 // sorted, oldest first, and Evaluate neither changes nor keeps it. The rules apply in this order:
-// records that are lost or near the end of retention, no reader, a reset, all records handled, no
+// the end of the shard, records that are lost or near the end of retention, no reader, a stall that
+// the owner reports, an unknown lag, a lag that is allowed, a held checkpoint, a reset, no
 // progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
@@ -233,7 +234,7 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	from, low, ok := earlier(seen, o)
 	switch {
 	case ok:
-	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.TrendOver/2:
+	case behind.seen < startBefore && last.At.Sub(behind.at) < o.TrendOver/2:
 		v.Reason = BehindBriefly
 		return
 	case slices.ContainsFunc(seen, func(s Observation) bool {
@@ -267,11 +268,11 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 // falling: a second in two minutes.
 const leastPart = 120
 
-// earlier returns the observation with which the last one is compared, and its lag. This is the
-// latest observation that is at least half of TrendOver older than the last one. A lag may
-// fluctuate, so low is the least lag from that observation until a quarter of TrendOver after it.
-// An observation from history is used only if the lag changed by more than its possible error. ok
-// is false if there is no such observation after the lag was last small.
+// earlier returns the observation with which the last one is compared. This is the latest
+// observation that is at least half of TrendOver older than the last one. A lag may fluctuate, so
+// low is the least lag from that observation until a quarter of TrendOver after it. An observation
+// from history is used only if the lag changed by more than its possible error. ok is false if
+// there is no such observation after the lag was last small.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
 	for i := len(seen) - 1; i >= 0; i-- {

@@ -247,8 +247,7 @@ func TestEveryStateHasItsWords(t *testing.T) {
 	}
 }
 
-// Evaluate never panics, and a worse observation never gets a better state. For example, a shard
-// with expired records or with a shorter retention never gets a better state.
+// Evaluate never panics, and a shard never gets a better state because its records have expired.
 func FuzzEvaluate(f *testing.F) {
 	f.Add(int64(1), int64(60), int64(86400), uint8(3), uint8(0), false)
 	f.Add(int64(-1), int64(-9223372036854775808), int64(9223372036854775807), uint8(255), uint8(9), true)

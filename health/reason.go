@@ -139,8 +139,8 @@ const (
 	LagGrows
 )
 
-// Reasons returns all reasons that have words, in the order of their constants. The caller owns the
-// slice.
+// Reasons returns all reasons except [NoReason] and [OtherReason], in the order of their constants.
+// The caller owns the slice.
 func Reasons() []Reason {
 	all := make([]Reason, 0, len(reasons))
 	for r := OtherReason + 1; int(r) < len(reasons); r++ {

@@ -37,7 +37,7 @@ func CheckApp(app string) error { return checkName("the application's name", app
 // Check validates a report. Every store calls it first. It returns the report that the store must
 // execute, or an error that names the invalid field. Text for people is cut to its limit. A Weight
 // that is not a finite number above zero becomes 1. A negative MaxLeases becomes 0. Invalid Times
-// become zero. Check does not modify the caller's slices.
+// and Streams become zero. Check does not modify the caller's slices.
 func (r Report) Check() (Report, error) {
 	if err := checkSession("Report.Session", r.Session); err != nil {
 		return r, err

@@ -40,8 +40,8 @@ type Deaths struct {
 	// there are no such records, or if they are unknown.
 	//
 	// Workers write and read Beyond. It has at most [Deaths.RoomBeyond] characters of
-	// [a-zA-Z0-9_-]. Beyond does not describe deaths, but it is valid for the same time as the
-	// other fields: until an owner writes the position.
+	// [a-zA-Z0-9_-]. Beyond does not describe deaths. It is dropped when an owner writes the
+	// position, as the other fields are, or when the epoch is too far above Since.
 	Beyond string
 	// Since is the epoch at which Beyond was written, or 0 without Beyond. Each change of owner and
 	// each [Move] increases the epoch of the lease, see [Lease.DeathsHere].
@@ -112,12 +112,13 @@ func notBase64(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// beyondLasts is the number of epochs for which [Deaths.Beyond] counts. A release increases the
-// epoch, and so does the next assignment. A [Move] between them would increase it once more.
+// beyondLasts is the number of increases of the epoch after which [Deaths.Beyond] still counts. A
+// release increases the epoch, and so does the next assignment. A [Move] between them would
+// increase it once more.
 const beyondLasts = 2
 
 // DeathsHere returns the Deaths of the lease at its current position. It is zero once the position
-// has moved. Beyond only counts for the owner that wrote it and for the next owner. If an operator
+// has moved. Beyond counts until the epoch is more than beyondLasts above Since. If an operator
 // moves the position away and back, the two [Move] actions and the next Assign increase the epoch
 // so far that Beyond no longer counts. It is therefore harmless if a store or an earlier version of
 // weir keeps Beyond when the position moves.

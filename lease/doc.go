@@ -15,8 +15,8 @@
 // interval. The request ([Report]) shows that the worker is alive. It contains the worker's
 // progress and the leases that the worker releases. The answer ([Orders]) lists the leases that the
 // worker holds. These leases are valid for the failover time minus a margin. The worker measures
-// this time on its monotonic clock, from just before it sent the heartbeat. If no heartbeat
-// succeeds, the worker stops reading by itself, before another worker may start.
+// this time on its own monotonic clock and wall clock, from just before it sent the heartbeat. If
+// no heartbeat succeeds, the worker stops reading by itself, before another worker may start.
 //
 // # Death without clocks
 //

@@ -27,11 +27,11 @@ type Facts struct {
 	// Loads contains the loads of leases without noise, see [Watch]. A lease that is missing here
 	// counts with its own Load.
 	Loads map[Key]Load
-	// Cooling contains leases, with their epochs, that changed owner recently. The plan never moves
-	// them to balance the load. It moves them to reach shares only if no other lease can be moved.
+	// Cooling contains leases, with their epochs, that are new or whose epoch changed recently. The
+	// plan never moves them to balance the load. It moves them to reach shares only if no other
+	// lease can be moved.
 	Cooling map[Key]uint64
-	// Recent contains leases, with their epochs, that changed owner or were finished within the
-	// last heartbeat interval.
+	// Recent contains those of Cooling that changed within the last heartbeat interval.
 	Recent map[Key]uint64
 	// Streams are the streams that the leader reads. If Streams is zero, the plan uses the streams
 	// that the leader's row in the view contains.
@@ -45,7 +45,7 @@ func (f Facts) Any() bool {
 
 // Limits limit the actions of a plan.
 type Limits struct {
-	// MovesInFlight is the maximum number of concurrent handoffs by live workers. Zero or less
-	// means the default of 256.
+	// MovesInFlight is the maximum number of concurrent handoffs. Handoffs of leaving workers do
+	// not count. Zero or less means the default of 256.
 	MovesInFlight int
 }

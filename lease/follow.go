@@ -13,7 +13,7 @@ type Follow struct {
 	still  time.Duration
 }
 
-// Missed records that a heartbeat failed.
+// Missed notes that a heartbeat failed.
 func (f *Follow) Missed() { f.beats.missed() }
 
 // often is the maximum number of comparisons per heartbeat interval. A worker that handles records

@@ -27,13 +27,13 @@ type Lease struct {
 	Parents []string        // shard IDs of the same stream, at most two
 	Range   shard.HashRange // the hash range of the shard
 
-	// Epoch is the fence. It increases by one with each change of owner. A release is such a
-	// change.
+	// Epoch is the fence. It increases with each change of owner and each [Move]. A release is a
+	// change of owner.
 	Epoch uint64
 	// Owner is the session that holds the lease. It is "" if the lease has no owner.
 	Owner string
-	// Heir is the session to which Owner must hand the lease, or "". Only leases with an owner have
-	// an heir.
+	// Heir is the session to which Owner must hand the lease, [Nobody], or "". Only leases with an
+	// owner have an heir.
 	Heir string
 	// Revoked is the session from which the lease was revoked. It becomes "" when that session
 	// acknowledges the revocation, or when the lease gets an owner. Only leases without an owner
@@ -46,9 +46,9 @@ type Lease struct {
 	// ([Progress.Stalled]). It is cleared when the lease has an owner again. Plan gives the lease
 	// to another worker if there is one.
 	Shunned string
-	// Position is where reading resumes. It moves back only with a [Move]. [shard.End] means that
-	// the lease is finished. A finished lease has no owner. It stays as a tombstone until its shard
-	// has left the stream.
+	// Position is where reading resumes. It moves back only with a [Move] or a [Replace].
+	// [shard.End] means that the lease is finished. A finished lease has no owner. It stays as a
+	// tombstone until its shard has left the stream.
 	Position shard.Position
 	// Deaths is a [Deaths] as text. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string

@@ -17,9 +17,9 @@ const defaultMovesInFlight = 256
 //
 // The most useful actions come first, in case only some of them are executed. The order of kinds is
 // EndSession, Tell, Assign, Revoke, Handoff, Forget, and each kind is sorted. Each lease has at
-// most one action. Plan never returns Create, Delete or Move. A leader reads the view and plans
-// again after each Apply that changed something. It is done when a plan is empty. Only an event
-// from outside (a heartbeat, a death, a finished handoff) can make the next plan non-empty.
+// most one action. Plan returns no other kinds. A leader reads the view and plans again after each
+// Apply that changed something. It is done when a plan is empty. Only an event from outside (a
+// heartbeat, a death, a finished handoff) can make the next plan non-empty.
 //
 // # Sessions
 //
@@ -37,13 +37,14 @@ const defaultMovesInFlight = 256
 // other session could take their leases.
 //
 // A session that is cut off ([Worker.CutOff]) gets no more leases while another active session is
-// not cut off. Its share is at most its current number of leases. It keeps its leases until it
-// releases them itself. If all active sessions are cut off, this rule does not apply.
+// not cut off. Its share is at most its current number of leases. No lease moves only because its
+// owner is cut off: the session releases such leases itself. If all active sessions are cut off,
+// this rule does not apply.
 //
 // A session only gets leases of streams that it reads ([Worker.Streams]). A session that did not
 // report its streams keeps its leases. It only gets new leases of streams that the leader reads
-// (f.Streams). Leases of a stream that no active session reads count in no share. Their owners hand
-// them to [Nobody], unless the owner is leaving and reads the stream.
+// (f.Streams). If no active session reads a stream, active sessions that reported other streams
+// hand their leases of the stream to [Nobody].
 //
 // No session may hold leases of paused streams (v.Paused). These leases are not assigned and count
 // in no share. Owners must hand them to [Nobody]. Leases of sessions that are over are revoked, and
@@ -55,8 +56,9 @@ const defaultMovesInFlight = 256
 // Only leases with work are shared. The active sessions get them in proportion to Weight, within
 // MaxLeases (0 or less: no cap), rounded by largest remainder. A Weight that is not a finite number
 // above zero counts as 1. For equal remainders, the larger share goes to the session that already
-// has it, so that no lease moves. Otherwise it goes to the first session in sorted order. A lease
-// with an heir counts for its heir.
+// has it, so that no lease moves. Otherwise it goes to the first session in sorted order. While
+// active sessions read different streams, there are no remainders: each lease in turn goes to the
+// session whose share is lowest for its weight. A lease with an heir counts for its heir.
 //
 // Leases that exceed the sum of all caps stay with their owner. Without an owner they stay
 // unassigned. A shard that is read above the cap of a worker is better than a shard that is not
@@ -132,7 +134,8 @@ const (
 	active                  // alive, and takes leases
 )
 
-// holder is a session in the plan. Its counters include only leases with work.
+// holder is a session in the plan. Unless a comment says otherwise, its counters include only
+// leases with work.
 type holder struct {
 	session  string
 	standing standing
@@ -142,7 +145,7 @@ type holder struct {
 	weight   float64
 	limit    int  // Worker.MaxLeases
 	drain    bool // the session counts as leaving only because an operator drains it
-	cutOff   bool // the session is cut off, and other sessions are not
+	cutOff   bool // cut off while other sessions are not, or mayKeep: gets no more leases
 	streams  Streams
 
 	// The following fields are set within a part of a plan, see split.
@@ -341,7 +344,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// An operator moved the lease's parent back. This plan does not move the lease.
+		// An operator moved the lease's parent. This plan does not move the lease.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)

@@ -207,8 +207,7 @@ func (p *planner) preferFormer() {
 }
 
 // redirectWishes finds a new heir for a handoff if the old heir can no longer take the lease or has
-// too many leases. If there is no new heir, the owner keeps the lease. Otherwise the handoff would
-// go to a dead session or above a cap.
+// too many leases. If there is no new heir, the owner keeps the lease.
 func (p *planner) redirectWishes(below *needy) {
 	for _, h := range p.active {
 		for _, e := range h.stranded {

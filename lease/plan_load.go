@@ -114,7 +114,8 @@ type deal struct {
 	worst      float64 // the higher ratio of the two afterwards
 }
 
-// exchange returns the deal that relieves the busiest session most.
+// exchange returns the deal after which the higher ratio of the two sessions is lowest. Its give is
+// nil if no deal relieves the busiest session enough.
 func (p *planner) exchange(busiest *holder, f Facts) deal {
 	others := make([]*holder, 0, len(p.active))
 	for _, h := range p.active {

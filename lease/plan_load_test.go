@@ -108,7 +108,7 @@ func TestLoadMovesLittle(t *testing.T) {
 		m := loaded(rng, false)
 		m.settle(t)
 		for _, l := range m.leases {
-			l.Load = lease.Load(2 * rng.IntN(2)) // idle, or almost idle
+			l.Load = lease.Load(2 * rng.IntN(2)) // unknown, or two bytes per second
 		}
 		if moves := m.settle(t); moves > 0 {
 			t.Errorf("%d moves though nothing comes in", moves)
@@ -123,8 +123,8 @@ func TestLoadMovesLittle(t *testing.T) {
 	})
 }
 
-// TestNoiseMovesNothing checks loads that vary by one class. A leader may move leases once because
-// of such loads, and then never again.
+// TestNoiseMovesNothing checks loads that vary by one class. A leader may move leases because of
+// such loads at first, and after a while no more.
 func TestNoiseMovesNothing(t *testing.T) {
 	t.Parallel()
 	seeds(t, 20, func(t *testing.T, rng *rand.Rand) {

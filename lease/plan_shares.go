@@ -40,8 +40,8 @@ func setShares(holders []*holder, n int) {
 	divide(byCap[first:], rest, func(h *holder) float64 { return weight(h) / weights[first] })
 }
 
-// divide distributes n leases by largest remainder. part returns the fraction of n for a holder,
-// which must be below the holder's cap.
+// divide distributes n leases by largest remainder. part returns a holder's fraction of n. That
+// part of n must be below the holder's cap.
 func divide(holders []*holder, n int, part func(*holder) float64) {
 	type remainder struct {
 		*holder

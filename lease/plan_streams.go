@@ -213,9 +213,10 @@ func (h *holder) before(other *holder) bool {
 	) < 0
 }
 
-// fillIn gives leases that still have no owner and no heir to any session below its cap. According
-// to the shares another session should have them, but that session is full of leases of other
-// parts. That session gets the leases once it has released leases of other parts.
+// fillIn gives the remaining free leases, and the remaining leases of leaving sessions, to any
+// session below its cap. According to the shares another session should have them, but that session
+// is full of leases of other parts. That session gets the leases once it has released leases of
+// other parts.
 func (p *planner) fillIn() {
 	for _, list := range [][]*entry{p.free, p.leaving} {
 		for _, e := range list {

@@ -122,8 +122,8 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 	})
 }
 
-// counts returns the number of leases that each session holds, or for which a lease may still be
-// valid.
+// counts returns, for each session, the number of leases that it holds or that may still be valid
+// for it.
 func (m *model) counts() map[string]int {
 	held := map[string]int{}
 	for _, l := range m.leases {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanShares assigns free leases to workers that initially hold the leases in held.
+// TestPlanShares executes plans until nothing is left to do, and checks the number of leases of
+// each worker.
 func TestPlanShares(t *testing.T) {
 	t.Parallel()
 	type worker = lease.Worker

@@ -44,7 +44,7 @@ type stillness struct {
 
 func newStillness() stillness { return stillness{sessions: map[string]*still[uint64]{}} }
 
-// missed records that a read failed. The time around it does not count for any session.
+// missed notes that a read failed. The time around it does not count for any session.
 func (s *stillness) missed() { s.last = time.Time{} }
 
 // step returns the time to add for a read from began to ended. This is the time from the end of the
@@ -59,7 +59,7 @@ func (s *stillness) step(began, ended time.Time, beat time.Duration) (d time.Dur
 	return d
 }
 
-// see records the count of a session and returns how long it has not changed.
+// see notes the count of a session and returns how long it has not changed.
 func (s *stillness) see(session string, beat uint64, step time.Duration) time.Duration {
 	return track(s.sessions, session, beat, step).time
 }

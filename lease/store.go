@@ -13,7 +13,8 @@ var (
 	// not know. The worker holds no leases and may start a new session.
 	ErrSessionOver = errors.New("lease: the session is over")
 	// ErrSetup is wrapped by errors that a retry cannot fix: a missing table or schema, a table
-	// with another program's columns, or a missing permission. The text explains the solution.
+	// with another program's columns, a missing permission, or a newer format ([ErrFormat]). The
+	// text explains the solution.
 	ErrSetup = errors.New("lease: the store is not set up")
 )
 
@@ -122,9 +123,9 @@ type Report struct {
 // owns the lease at the given epoch. Otherwise the store ignores it, and the orders show what the
 // session holds.
 //
-// There is one exception. A Release by the session in Lease.Revoked, at the epoch just before the
-// lease's current epoch, acknowledges the revocation and clears Revoked. A Release at any other
-// epoch is a late duplicate of an older acknowledgement.
+// Besides Children, there is one exception. A Release by the session in Lease.Revoked, at the epoch
+// just before the lease's current epoch, acknowledges the revocation and clears Revoked. A Release
+// at any other epoch is a late duplicate of an older acknowledgement.
 type Progress struct {
 	Key
 	Epoch uint64

@@ -12,12 +12,12 @@ import (
 // Streams contains the streams that a worker reads, as text for stores. The zero value means that
 // the worker did not report them, like workers of earlier versions. Use [StreamsOf] to make one.
 //
-// The text is "1:" and the names, separated by spaces. If that would be too long, the text is "2:"
-// and the first six characters of each name's hash. A "+" precedes each stream that the worker has
-// listed.
+// The text is "1:" and the names, separated by spaces. If that would be too long, or if a name has
+// unusual characters, the text is "2:" and the first six characters of each name's hash. A "+"
+// precedes each stream that the worker has listed.
 type Streams string
 
-// MaxStreamsBytes is the maximum size of [Streams]. It is enough for about 2,300 streams.
+// MaxStreamsBytes is the maximum size of [Streams]. It is enough for 2,000 streams.
 const MaxStreamsBytes = 16 << 10
 
 const (
@@ -138,7 +138,8 @@ func clipStreams(s Streams) Streams {
 }
 
 // Unread returns the streams with unfinished leases that no live worker reads, sorted. It omits
-// paused streams. It returns nothing if a live worker did not report its streams.
+// paused streams. It returns nothing if no worker is alive, or if a live worker did not report its
+// streams.
 func Unread(v View) []string {
 	if slices.Contains(v.Paused, "") {
 		return nil

@@ -92,9 +92,9 @@ func ParseTimes(s string) (Times, error) {
 	return t, nil
 }
 
-// TimesOf returns the times that apply to a view. These are the leader's times. If the leader's
-// times are unknown, each time is the maximum over the live workers, so that no live worker counts
-// as dead.
+// TimesOf returns the times that apply to a view. These are the leader's times. Without a live
+// leader, each time is the maximum over the live workers, so that no live worker counts as dead. A
+// worker that did not report its times counts with [DefaultTimes].
 func TimesOf(v View) Times {
 	var longest Times
 	for i := range v.Workers {

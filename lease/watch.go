@@ -56,12 +56,12 @@ func NewWatch(times Times, suspect Leader) *Watch {
 // client aborts its calls after half a failover time, but requests may be delayed for longer.
 const forgetAfter = 10
 
-// Missed records that a view failed. The time around it does not count for any session.
+// Missed notes that a view failed. The time around it does not count for any session.
 func (w *Watch) Missed() { w.beats.missed() }
 
 // See evaluates a view that was requested at began and arrived at ended, and returns the resulting
-// facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone,
-// because it lists the streams.
+// facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone and
+// Facts.Streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	step := w.beats.step(began, ended, w.times.Heartbeat)
 
@@ -160,7 +160,7 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told records that an Apply with a [Tell] for session returned without an error at now. The
+// Told notes that an Apply with a [Tell] for session returned without an error at now. The
 // session's heartbeats that begin after now return all revocations that this leader has seen. The
 // wait for a revocation therefore starts at now. The time since the last view does not count.
 func (w *Watch) Told(session string, now time.Time) {

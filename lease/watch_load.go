@@ -10,15 +10,15 @@ import (
 // The new owner first has a backlog to read, so the lease needs time to show its usual load.
 const coolDown = 3 * time.Minute
 
-// movement is a change of owner, or the end of a lease, that a leader observed.
+// movement is a new lease, or a change of a lease's epoch, that a leader observed.
 type movement struct {
 	Key
 	epoch uint64
 	at    time.Duration // time since the first view
 }
 
-// seeLoads adds the loads of the leases to f. It also adds the leases that changed owner or ended
-// recently. The facts share the watch's maps until its next view.
+// seeLoads adds the loads of the leases to f. It also adds the leases that are new or whose epoch
+// changed recently. The facts share the watch's maps until its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
@@ -43,7 +43,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	}
 }
 
-// seeMoves records the loads and the epochs of a view's leases.
+// seeMoves notes the loads and the epochs of a view's leases.
 func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	for i := range v.Leases {
 		l := &v.Leases[i]
@@ -62,7 +62,7 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	}
 }
 
-// moveTo records a movement. more is the maximum number of movements that may follow.
+// moveTo notes a movement. more is the maximum number of movements that may follow.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	// Drop the earlier movements of leases that moved again. The slice then grows by the movements
 	// that may follow, but it at most doubles: usually few leases move, and sometimes many at once.

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A lease that moves again and again needs little more memory than one movement.
+// Leases that move again and again need the memory of at most three movements each.
 func TestAWatchKeepsTheLastMovesAlone(t *testing.T) {
 	const leases = 1000
 	w, now := NewWatch(DefaultTimes, Leader{}), time.Unix(1000, 0)

@@ -49,7 +49,7 @@ type Run struct {
 	Records []source.Record
 	Behind  time.Duration
 	Final   bool // do not wait for records after it
-	Whole   bool // the rest may be added with the next run, so it need not wait
+	Whole   bool // it is a full batch, because a further run of its page follows
 }
 
 // Waits reports whether a batch waits for more records.

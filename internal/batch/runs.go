@@ -43,8 +43,8 @@ func (u *Unpacker) Unpacks(page *source.Page) bool {
 
 // Runs yields the records of a page in order, in runs of at most the given size. The boolean is
 // true for the last run. If a page has no records and ends its shard, there is one run without
-// records. If there is nothing to unpack, a run is a part of page.Records. Otherwise a run is valid
-// only until the next run is requested.
+// records. If there is nothing to unpack or filter, a run is a part of page.Records. Otherwise a
+// run is valid only until the next run is requested.
 func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record, bool] {
 	return func(yield func([]source.Record, bool) bool) {
 		if !u.Unpacks(page) {
@@ -74,7 +74,7 @@ func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record,
 	}
 }
 
-// unpacked yields the runs of a page with aggregates.
+// unpacked yields the runs of a page that must be unpacked or filtered.
 func (u *Unpacker) unpacked(page *source.Page, size Size) iter.Seq[[]source.Record] {
 	return func(yield func([]source.Record) bool) {
 		var run []source.Record

@@ -19,7 +19,8 @@ type Wanted struct {
 //   - A lease without an owner at the wanted position stays. If the wanted position is a time, such
 //     a lease at an earlier time also stays, because an earlier run of the same plan made it.
 //   - A lease that never had an owner has no progress, and moves to the wanted position.
-//   - A lease whose position is older moves forward: the other client has read on meanwhile.
+//   - A lease whose position is not newer moves: the other client has read on meanwhile, or a
+//     worker owns the lease.
 //   - A lease with newer progress moves back only if replace is set. Otherwise Adopt returns an
 //     error with the number of such leases and the first one.
 func Adopt(wanted []Wanted, v lease.View, replace bool) ([]Step, error) {

@@ -119,9 +119,9 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 }
 
 // move sets step to the move of a lease. It does nothing if the lease is already at the position,
-// has no owner, and need not move with its parents. along is true if a parent was opened, so that
-// the lease moves with it. A move clears the lease's Deaths, so finished records after the position
-// (Deaths.Beyond) are handled again.
+// has no owner and no Deaths, and need not move with its parents. along is true if a parent was
+// opened, so that the lease moves with it. A move clears the lease's Deaths, so finished records
+// after the position (Deaths.Beyond) are handled again.
 func move(step *Step, l *lease.Lease, born int64, along bool) {
 	there := l.Position == step.To
 	if there && l.Owner == "" && (l.Finished() || l.Deaths == "" && !along) && (born == 0 || l.Born == 0 || l.Born == born) {

@@ -7,10 +7,10 @@ import (
 )
 
 // Restore returns the steps that bring the leases of a dump into an application's store. It does
-// not change leases that have the same position and no owner, so an interrupted restore can be
-// repeated. If the store has any lease of the dump in another state, Restore returns an error
-// unless replace is set. The error contains the number of such leases and the first one. Leases
-// that are missing in the dump stay.
+// not change leases that have the same position, no owner, no Deaths (unless they are finished),
+// and an epoch that is not lower, so an interrupted restore can be repeated. If the store has any
+// lease of the dump in another state, Restore returns an error unless replace is set. The error
+// contains the number of such leases and the first one. Leases that are missing in the dump stay.
 //
 // Epochs keep increasing, because sinks compare epochs and may have seen those of the dump.
 func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {

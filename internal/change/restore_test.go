@@ -71,7 +71,7 @@ func TestRestore(t *testing.T) {
 			if got := lines(steps); err != nil || got != c.want[1:] {
 				t.Fatalf("%v, got\n%swant%s", err, got, c.want)
 			}
-			// The steps have the described effect. A second restore has no steps.
+			// The steps have the described effect. A second restore has nothing to do.
 			store := memstore.New()
 			for _, there := range c.there {
 				if _, err := store.Apply(t.Context(), "a", []lease.Action{{Kind: lease.Create, Lease: there}}); err != nil {

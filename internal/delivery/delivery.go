@@ -134,8 +134,7 @@ func (d *Delivery) Halve(until int) {
 	d.ends = append(d.ends, d.Head+(until-d.Head+1)/2)
 }
 
-// Advance records that the part of the last call is done. It reports whether the whole batch is
-// done.
+// Advance notes that the part of the last call is done. It reports whether the whole batch is done.
 func (d *Delivery) Advance() (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +146,7 @@ func (d *Delivery) Advance() (all bool) {
 	return false
 }
 
-// NoteFailure records that the last call failed. named is set if the handler named the first record
+// NoteFailure notes that the last call failed. named is set if the handler named the first record
 // that is not done.
 func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
 	d.mu.Lock()
@@ -164,7 +163,7 @@ func (d *Delivery) MoveHead() int {
 	return d.done
 }
 
-// PassOver records that the next record is left out.
+// PassOver notes that the next record is left out.
 func (d *Delivery) PassOver() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +172,7 @@ func (d *Delivery) PassOver() {
 	d.Gone++
 }
 
-// GaveUp records that the records of a verdict were dead-lettered.
+// GaveUp notes that the records of a verdict were dead-lettered.
 func (d *Delivery) GaveUp(v failure.Verdict) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,9 +10,9 @@ type Noted struct {
 	Done  int  // number of records that are done
 }
 
-// MarkDone records that the records of a batch are done, up to and including the given record. use
-// is the number that [Delivery.Begin] returned for the batch. upTo is the position after the part
-// of the batch that the caller got, or nil if that part is the last one. MarkDone marks no record
+// MarkDone notes that the records of a batch are done, up to and including the given record. use is
+// the number that [Delivery.Begin] returned for the batch. upTo is the position after the part of
+// the batch that the caller got, or nil if that part is the last one. MarkDone marks no record
 // after upTo.
 func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
 	var at shard.Position
@@ -84,8 +84,8 @@ func (d *Delivery) Done() int {
 	return d.done
 }
 
-// Rest returns the number of records that are not done, and the names of the first and the last of
-// them.
+// Rest returns the number of records that are not done, and the positions after the first and the
+// last of them as text.
 func (d *Delivery) Rest() (n int, first, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +108,7 @@ func (d *Delivery) NextRecord() (at shard.Position, id string, some bool) {
 	return at, d.From.Stream + "/" + d.From.Shard + "/" + at.String(), true
 }
 
-// Finish records that the whole batch is done, and returns the position after it.
+// Finish notes that the whole batch is done, and returns the position after it.
 func (d *Delivery) Finish() shard.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +117,7 @@ func (d *Delivery) Finish() shard.Position {
 	return d.upTo
 }
 
-// Complete records that the whole batch is done, and drops the records.
+// Complete notes that the whole batch is done, and drops the records.
 func (d *Delivery) Complete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// The benchmark keeps the 10,000 records of a batch.
+// The benchmark copies the 10,000 records of a batch.
 func BenchmarkKeep(b *testing.B) {
 	body := make([]byte, 10000*200)
 	run := make([]source.Record, 10000)

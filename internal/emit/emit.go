@@ -49,7 +49,7 @@ func (e *Events) Emit(ev event.Event) {
 type state struct{ kind, stream, shard string }
 
 // stateOf returns the state that an event changes. It returns false for other events, which may be
-// dropped. The comment of package event lists the changes of state.
+// dropped. The comments of the events say which of them are changes of state.
 func stateOf(e event.Event) (state, bool) {
 	switch e := e.(type) {
 	case event.LeaseTaken:

@@ -1,5 +1,5 @@
 // Package follow reads all shards of a stream without stored progress. It reads shards
-// concurrently, but children after their parents. It ends at the tip of the stream, or never.
+// concurrently, but children after their parents. It can end at the tip of the stream.
 package follow
 
 import (
@@ -181,8 +181,8 @@ func (r *Stream) over(page source.Page) bool {
 	return page.End || (r.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
 }
 
-// end records that a shard was read to its end or has left the stream. It adds the shard's
-// children. They are read from now on, unless they wait for another parent.
+// end notes that a shard was read to its end or has left the stream. It adds the shard's children.
+// They are read from now on, unless they wait for another parent.
 func (r *Stream) end(got *Read) {
 	got.Shard.done = true
 	for _, c := range got.Page.Children {

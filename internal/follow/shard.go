@@ -140,12 +140,12 @@ func (s *Shard) Calls() context.Context { return s.in.ctx }
 // Wake appends the shard to the line.
 func (s *Shard) Wake() { s.in.ready.push(s) }
 
-// Failed reports a lasting failure to the caller.
+// Failed reports a lasting failure or a refused position to the caller.
 func (s *Shard) Failed(err error, _ bool, _ time.Duration) {
 	if s.feed.Status().Attempt%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 		s.in.ready.tell(s, Read{Err: s.failed(err)})
 	}
 }
 
-// Expired does nothing, because reading does not begin at a stored position.
+// Expired does nothing, because a Reader does not report records that have expired.
 func (s *Shard) Expired(source.Expiry) {}

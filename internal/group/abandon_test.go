@@ -18,7 +18,7 @@ func position(t *testing.T, s string) shard.Position {
 	return p
 }
 
-// An abandoned reader can no longer change its position, and no caller waits for it.
+// An abandoned reader can no longer change the position of its term, and Run does not wait for it.
 func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newValidity(time.Hour)

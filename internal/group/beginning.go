@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// beginning describes a stream that has leases, but that the application has not begun to read.
-// This happens if the leader that first saw the stream died before it had created all leases.
+// beginning describes a stream that has leases, but that the application has not begun to read. If
+// the leader that first saw the stream died, some of its leases may be missing.
 type beginning struct {
 	// pin is the pinned start of the application: the earliest time among the positions of the
 	// stream's leases. It is zero if no position is a time.
@@ -105,8 +105,8 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// begins returns the beginnings of streams whose start depends on the time of the first listing. It
-// includes streams that only other workers list, because this worker does not know their start.
+// begins returns the beginnings of streams that begin at one point in time, see pinned. It includes
+// streams that only other workers list, because this worker does not know their start.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {

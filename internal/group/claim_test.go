@@ -249,7 +249,7 @@ func (h *lateLeaders) apply(call lateCall) []bool {
 	return did
 }
 
-// begins checks where the leases begin, once when a leader can assign them and once when all calls
+// begins checks where the leases begin, whenever a leader can assign them and once when all calls
 // have arrived.
 func (h *lateLeaders) begins() {
 	v, err := h.store.View(h.t.Context(), "app", "")

@@ -126,8 +126,9 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	}
 }
 
-// A leader whose session is alive but whose leader calls fail resigns within the failover time. It
-// keeps its leases, and does not lead again while another worker can.
+// A leader whose session is alive but whose leader calls fail resigns soon after the failover time.
+// It does not lead again while another worker can. It keeps its leases, unless it can resign only
+// by ending its session.
 func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	for _, c := range []struct {
 		op   string
@@ -182,8 +183,8 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	}
 }
 
-// If a handler requests the end of Run while a session is ending, Run ends within the stop timeout.
-// Other handlers do not delay it.
+// If a handler requests the end of Run while a session is ending, Run ends soon after the stop
+// timeout, although another handler does not return before that.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -215,7 +216,7 @@ func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 }
 
 // A worker that resigned leads again if no other worker does. An example is a single worker that
-// could not reach the store for a while.
+// could not read the store for a while.
 func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)

@@ -13,9 +13,9 @@ import (
 )
 
 // A deputy lists streams that its worker reads and that the leader does not list. Either the leader
-// does not read these streams, or its listings fail. The deputy only creates leases; the leader
-// assigns them. All of its writes are conditional, so several deputies may list the same stream. A
-// deputy runs in one goroutine, which executes run.
+// does not read these streams, or its listings fail. The deputy writes the leases that its listings
+// require; the leader assigns them. All of its writes are conditional, so several deputies may list
+// the same stream. A deputy runs in one goroutine, which executes run.
 type deputy struct {
 	cfg     Config
 	names   []string
@@ -153,7 +153,7 @@ func (d *deputy) run(ctx context.Context) {
 	}
 }
 
-// step reads the view, starts due listings, and creates the leases that the listings require. It
+// step reads the view, starts due listings, and applies the actions that the listings require. It
 // returns the time until the next step.
 func (d *deputy) step(ctx context.Context) time.Duration {
 	beat := d.cfg.Times.Heartbeat

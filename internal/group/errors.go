@@ -13,7 +13,7 @@ import (
 var (
 	// ErrLeaseLost is the cause of a term's context when the lease is no longer valid.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
-	// ErrStopping is the cause of a term's context when its handler exceeded the stop timeout.
+	// ErrStopping is the cause of a term's context when the stop timeout has passed.
 	ErrStopping = errors.New("weir: the worker stops")
 	// ErrNotSaved is wrapped by a [StopError] that names shards whose progress may not be saved.
 	ErrNotSaved = errors.New("weir: progress was not saved")
@@ -22,14 +22,15 @@ var (
 	ErrNotReleased = errors.New("weir: leases were not released")
 )
 
-// StopError is returned by [Run] if the store did not accept the last report during the stop.
+// StopError is returned by [Run] if progress may not be saved, or leases may not be released, when
+// Run ends.
 type StopError struct {
 	App      string
 	Failover time.Duration // time after which other workers take the leases over
 	Unsaved  []lease.Key   // shards whose handled records are ahead of the stored progress
-	Held     []lease.Key   // leases that the store may still assign to this worker
+	Held     []lease.Key   // leases that may still be this worker's in the store
 	Unheard  bool          // the store may have assigned leases of which this worker does not know
-	Err      error         // the error of the last call to the store
+	Err      error         // the last error of the store, or that the session had ended
 }
 
 func (e *StopError) Error() string {

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// deafOnce is a store whose heartbeats fail while it is down. It then ignores one call.
+// deafOnce is a store whose heartbeats fail while down is set. If deaf is set, it ignores the next
+// call of op.
 type deafOnce struct {
 	lease.Store
 	down, deaf atomic.Bool

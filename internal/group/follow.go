@@ -9,7 +9,8 @@ import (
 )
 
 // candidate is the input of a worker's decision about leadership. The worker makes a candidate when
-// it neither leads nor campaigns, and a heartbeat has returned the current leader.
+// a heartbeat has returned the current leader, and this process runs no leadership and no campaign
+// (worker.lead is nil). The store may still name this worker as the leader.
 type candidate struct {
 	session     string
 	leader      lease.Leader
@@ -121,9 +122,10 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 // name it as leader. After that it ends its session.
 const hearResignation = 3
 
-// resign resigns the leadership of a term with the next heartbeat. Heartbeats still work when a
-// leader's other calls fail. If the store ignores the resignation, resign ends the session in
-// order, which also ends its leadership.
+// resign resigns the leadership of a term with the next heartbeat, or with Lead if the store lacks
+// [lease.ResignByHeartbeat]. Heartbeats still work when a leader's other calls fail. If the store
+// does not accept the resignation, resign ends the session in order, which also ends its
+// leadership.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	beat := w.cfg.Times.Heartbeat
 	if w.cfg.Store.Abilities().Has(lease.ResignByHeartbeat) {

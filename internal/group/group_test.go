@@ -238,16 +238,15 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// A lease may have been released to an heir that left at the same moment. The store has no row
-	// for such an owner, so the lease is ignored. The row of an ended session stays for a while.
+	// Only sessions are checked. A lease may still have an owner: an heir that left at the moment
+	// when it got the lease. The row of an ended session stays for a while.
 	if living := slices.DeleteFunc(view.Workers, func(w lease.Worker) bool { return w.Ended }); len(living) > 0 {
 		f.t.Errorf("after the end there are still the sessions %+v", living)
 	}
 	f.judge()
 }
 
-// judge checks the log. Each shard's numbers have no gaps, and they repeat only after a change of
-// epoch. Epochs never decrease, and no two workers are active in a shard at the same time.
+// judge checks the log: the numbers of each shard have no gaps, and its epochs never decrease.
 func (f *fleet) judge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

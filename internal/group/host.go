@@ -13,13 +13,13 @@ import (
 // heartbeat loop calls these methods unless their comments name another caller, so they must not
 // block.
 type Host interface {
-	// List lists a stream's shards. The leader calls it and waits for the result. A non-zero start
-	// means that the stream is new to the application. The listing then contains the position where
-	// each shard begins. List may be called concurrently.
+	// List lists a stream's shards. A leader or a deputy calls it and waits for the result. With a
+	// non-zero start, the listing contains the positions at which the application begins, see
+	// [Listing].Begin. List may be called concurrently.
 	List(ctx context.Context, stream string, start shard.Position) (Listing, error)
 	// Read reads a term's shard until the term's context ends, the term drains, or the shard ends.
-	// Each term has its own goroutine. Run ends with an error that Read returns, unless the term's
-	// context has ended. While there is nothing to handle, Read may park: see [Term.Park].
+	// Each term has its own goroutine. Run ends with an error that Read returns. While there is
+	// nothing to handle, Read may park: see [Term.Park].
 	Read(t *Term) error
 	// Troubles returns the problems of shards, the worst first. Each heartbeat calls Troubles and
 	// reports them. Troubles also stops readers that make no progress.
@@ -34,14 +34,16 @@ type Host interface {
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
 	// SessionBegan is called when the store has answered the first heartbeat of a session.
 	SessionBegan(session string)
-	// BeatAnswered is called when the store has answered a heartbeat. sent is the time at which
-	// that heartbeat was sent. The validity of the leases is counted from sent.
+	// BeatAnswered is called when the store has answered a heartbeat and the leases are valid. sent
+	// is the time at which that heartbeat was sent. The validity of the leases is counted from
+	// sent.
 	BeatAnswered(sent time.Time)
 	// Leading is called when this worker starts to lead and when it stops. The caller is the
 	// leadership goroutine.
 	Leading(leads bool, term uint64)
-	// CallFailed is called for each failed call to the store or to List. since is the time of the
-	// first failure of the outage. CallFailed may be called concurrently.
+	// CallFailed is called for each failed call to the store or to List. For a heartbeat, since is
+	// the time of the first failure of the outage; otherwise it is the current time. CallFailed may
+	// be called concurrently.
 	CallFailed(op event.StoreOp, err error, since time.Time)
 	// Stopping is called when Run begins to stop, for any reason.
 	Stopping()

@@ -176,7 +176,7 @@ func (l *leadership) campaign(ctx context.Context) bool {
 const rereadAfter = 30 * time.Second
 
 // step reads the view, makes a plan and executes it. It returns the time until the next look. leads
-// is false if another session leads.
+// is false if this session no longer leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
 	beat := l.cfg.Times.Heartbeat
 	began := time.Now()
@@ -231,7 +231,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))
 	if len(actions) == 0 {
-		l.settled = len(facts.Recent) == 0 // the plan may have waited for these sessions
+		l.settled = len(facts.Recent) == 0 // the plan may have left these leases for later
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()

@@ -26,7 +26,7 @@ type Listing struct {
 	// read. With a nil map, every shard is read from [shard.Oldest].
 	Begin map[string]shard.Position
 	// Born is the creation time of the stream in Unix milliseconds, or 0 if it is unknown. Leases
-	// with another Born belong to a deleted stream of the same name.
+	// with an earlier Born belong to a deleted stream of the same name.
 	Born int64
 }
 
@@ -51,8 +51,8 @@ type listings struct {
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
 	known   map[string]bool // streams with leases
-	// beginnings contains the streams with leases that the application has not begun to read. It is
-	// nil if the start does not depend on the time of the first listing.
+	// beginnings contains streams with leases that the application has not begun to read, see
+	// begins.
 	beginnings map[string]*beginning
 	news       bool // a listing has arrived since begin last ran
 	deputy     bool // a deputy owns the listings, and it lacks the leader's facts
@@ -67,7 +67,7 @@ type listed struct {
 	running bool
 	retry   time.Time // earliest time of the next attempt
 	errors  int
-	fresh   bool // the latest listing was made for a stream without leases
+	fresh   bool // the latest listing was made with a start
 	// making is set while leases that the latest listing requires may be missing.
 	making bool
 	// pin is the start time of a fresh listing. The next fresh listing uses the same time. It is
@@ -79,6 +79,7 @@ type listed struct {
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not contain
 	loggedBirth int64              // the last Born value that was logged
+	checked     bool               // whether the chosen shards exist
 	// again requests a listing that began after this time. The deletion of an old lease can make
 	// room for a lease of a new shard with the same name.
 	again time.Time
@@ -160,7 +161,8 @@ func (s *listings) wait() { s.running.Wait() }
 
 // begin starts the listings that are due. A listing is due if the stream was never listed or was
 // listed too long ago. It is also due if a lease has a parent that became unknown after the last
-// listing began. begin reports whether an input of actions or of a plan has changed.
+// listing began, if listed.again requests it, or if a listing with a start is needed. begin reports
+// whether an input of actions or of a plan has changed.
 func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
 	changed, s.news = !v.Same || s.news, false
@@ -174,6 +176,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 			due[parent.Stream] = true
 		}
 	}
+	s.doubt(v.Workers, now, due)
 	for name, l := range s.streams {
 		if l.running || now.Before(l.retry) {
 			continue
@@ -262,7 +265,7 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 }
 
 // take evaluates the result of a listing. It returns an error if Run must end because a configured
-// stream never existed.
+// stream does not exist and was never read.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
 	if l == nil {
@@ -277,7 +280,7 @@ func (s *listings) take(r result, cfg Config) error {
 			return r.err
 		}
 		l.errors++
-		l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.errors, 5), cfg.ListInterval))
+		l.retry = time.Now().Add(l.pause(r.err, cfg))
 		switch unread := !s.known[r.stream]; {
 		case unread && (l.errors == 1 || l.errors > 5): // repeated with the longest pause
 			cfg.Log.Error("listing the shards of a new stream fails, so the stream is not read; weir retries", "stream", r.stream, "err", r.err)
@@ -324,8 +327,8 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions returns the leases to create and the tombstones to delete according to the latest
-// listings. It ignores streams that this worker does not read.
+// actions returns the actions that the latest listings require. They create, renew and delete
+// leases, and set births. Streams that this worker does not read get no actions.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
 	// Leases are usually grouped by stream. Slicing each group avoids copying thousands of leases.
@@ -362,6 +365,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		l.outdated = 0
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
+		renewed = cfg.dropUnwanted(renewed)
 		if s.deputy {
 			renewed = atOnce(renewed, byStream[name], listing)
 		}
@@ -382,8 +386,17 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		// listing, which contains the position where that shard begins.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
+			if !l.checked {
+				l.checked = true
+				cfg.checkChosen(name, listing, byStream[name])
+			}
 			l.making = l.fresh && len(missing) > 0
-			for _, made := range s.beginnings[name].first(missing, listing.pin(), len(byStream[name]) > 0) {
+			wanted, unwanted := cfg.unwanted(missing, byStream[name])
+			first := s.beginnings[name].first(wanted, listing.pin(), len(byStream[name]) > 0)
+			if len(first) == len(wanted) {
+				first = append(first, unwanted...)
+			}
+			for _, made := range first {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}
@@ -395,7 +408,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 	return actions
 }
 
-// made records that the store has created a lease for this leader. If the lease has the leader's
+// made notes that the store has created a lease for this leader. If the lease has the leader's
 // start time, the leader's claim has succeeded.
 func (s *listings) made(of lease.Lease) {
 	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {
@@ -404,8 +417,8 @@ func (s *listings) made(of lease.Lease) {
 }
 
 // tombstones returns actions that delete leases of finished shards. A lease is deleted when two
-// consecutive listings lack its shard, and both began after the lease was seen. No lease can refer
-// to such a shard any more.
+// consecutive listings lack its shard, and both began after the lease was seen. An older listing
+// could create a deleted lease again.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -434,9 +447,9 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	return actions
 }
 
-// NewLeases returns the leases that a listing requires and that do not exist. If fresh is set, the
-// stream has no leases, and the listing contains the start of each shard. In a known stream every
-// new shard descends from a known one and is read from its beginning.
+// NewLeases returns the leases that a listing requires and that do not exist. fresh is set if the
+// listing was made with a start, so that listing.Begin decides where shards begin. In a known
+// stream every new shard descends from a known one and is read from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	for _, l := range existing {

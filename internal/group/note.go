@@ -21,8 +21,8 @@ func (t *Term) Deaths() lease.Deaths {
 }
 
 // Note stores d with the lease. It returns when d and all progress from before the call are
-// durable. It returns [ErrLeaseLost] if the lease is lost first, or the error of ctx. Only the
-// reader may call it.
+// durable. It returns [ErrLeaseLost] if the lease is lost first, and the cause of ctx or of Context
+// if that ends first. Only the reader may call it.
 func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 	t.mu.Lock()
 	done := t.setNote(d, make(chan error, 1))

@@ -95,9 +95,9 @@ func (w *worker) leave(ctx context.Context) error {
 
 var errSessionEnded = errors.New("the session ended before the worker stopped, and other workers have its leases")
 
-// farewell ends the session. After an outage it first sends a heartbeat. Without that heartbeat,
-// Leave could succeed for a session that was ended during the outage, although the store rejects
-// its progress.
+// farewell ends the session. In an outage, or when the leases are no longer valid, it first sends a
+// heartbeat. Without that heartbeat, Leave could succeed for a session that was ended during the
+// outage, although the store rejects its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.validity.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)

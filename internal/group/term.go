@@ -132,7 +132,7 @@ func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 }
 
 // Context returns a context that ends when the worker must stop working on the shard. Its cause is
-// [ErrLeaseLost] or [ErrStopping].
+// [ErrLeaseLost], [ErrStopping], or the cause passed to [Term.GiveUp].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
 // Validity returns a context that ends when the leases of the worker are no longer valid. Context
@@ -144,9 +144,9 @@ func (t *Term) Validity() context.Context { return t.stretch }
 // Only the reader may use this context, and only until it parks.
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
-// Check returns [ErrLeaseLost] or [ErrStopping] if the term is over. The reader must call it right
-// before handling records, with the current time. Check also detects that the machine was
-// suspended, which timers do not.
+// Check returns the cause of Context if Context has ended. The reader must call it right before
+// handling records, with the current time. Check also detects that the machine was suspended, which
+// timers do not.
 func (t *Term) Check(now time.Time) error {
 	t.validity.check(now)
 	t.mu.Lock()
@@ -156,7 +156,7 @@ func (t *Term) Check(now time.Time) error {
 
 // Lost returns [ErrLeaseLost] if the reader's progress no longer counts, and nil otherwise.
 // Progress does not count if another session has or may have the lease. It also does not count
-// after the reader has returned or was abandoned.
+// after the reader was abandoned, or has returned before the end of the shard.
 func (t *Term) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +196,7 @@ func (t *Term) moveToMark() {
 	}
 }
 
-// Advance records that everything before p is handled. The next heartbeat saves p. Advance ignores
+// Advance notes that everything before p is handled. The next heartbeat saves p. Advance ignores
 // positions before the current one.
 func (t *Term) Advance(p shard.Position) {
 	t.far.Lock()
@@ -207,7 +207,7 @@ func (t *Term) Advance(p shard.Position) {
 }
 
 // Save calls Advance and waits until the position is durable. It returns [ErrLeaseLost] if the
-// lease is lost first, or the error of ctx.
+// lease is lost first, and the cause of ctx or of Context if that ends first.
 func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	t.Advance(p)
 	return t.wait(ctx, p)
@@ -217,7 +217,7 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 // reaches p.
 func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
 
-// Finish records that the shard has been read and handled to its end. children are the child shards
+// Finish notes that the shard has been read and handled to its end. children are the child shards
 // that Kinesis returned there. Finish waits until this is durable. It returns the same errors as
 // Save.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
@@ -270,7 +270,7 @@ func (t *Term) SetLoad(l lease.Load) {
 	t.load = l
 }
 
-// GiveUp records that this worker cannot make progress with the shard. The reader must begin no new
+// GiveUp notes that this worker cannot make progress with the shard. The reader must begin no new
 // work and return soon. Then the lease goes back, if possible to another worker. If cause is not
 // nil, Context ends with it.
 func (t *Term) GiveUp(cause error) {
@@ -338,8 +338,6 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-// The heartbeat loop calls the following methods.
-
 // drain requests that the reader return. If the reader already returned because the lease expired,
 // it has nothing left to finish, and drain makes the next heartbeat release the lease. If drain did
 // not do this, a handoff of the lease would wait for its timeout.
@@ -374,7 +372,7 @@ func (t *Term) cancel(cause error) {
 	t.ends()
 }
 
-// over records that the reader has returned, or that Run no longer waits for it.
+// over notes that the reader has returned, or that Run no longer waits for it.
 func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {

@@ -132,9 +132,9 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// If the store requests a lease back, the worker releases it when the reader returns. It does not
-// release the lease if the lease expired before the reader returned, or if a release is already
-// reported.
+// If the store requests a lease back, the worker releases it once: when the reader returns, or at
+// once if the reader has returned already. A reader that returns because the lease expired does not
+// release it.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type worker struct {
 	cfg      Config
 	poked    chan struct{}  // shared: triggers a heartbeat
 	validity *validity      // shared
-	running  sync.WaitGroup // readers and leaderships
+	running  sync.WaitGroup // readers, leaderships and deputies
 	calls    calls          // passed to its terms
 
 	session string
@@ -126,7 +126,7 @@ func (w *worker) run(ctx context.Context) error {
 		case w.again: // only the session was ending
 			w.stop(err)
 		default:
-			// A handler requested a stop while Run was already stopping. Keep its error.
+			// The error came while Run was already stopping. Keep it.
 			w.fatal = err
 		}
 		next := w.beat(goOn)
@@ -153,7 +153,7 @@ func (w *worker) neverBegan() error {
 	return fmt.Errorf("weir: application %s: stopped before the store had answered: %w", w.cfg.App, w.failed)
 }
 
-// findFatal returns the first error with which a reader or the leadership must end Run.
+// findFatal returns the first error with which a reader, the leadership or the deputy must end Run.
 func (w *worker) findFatal() error {
 	if w.fatal != nil {
 		return w.fatal
@@ -307,8 +307,9 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// The lease expired, but this worker still holds the lease. Unless Run stops, a new
-			// term continues where the handler stopped.
+			// The lease expired, but this worker still holds the lease. Unless the session ends or
+			// the worker no longer reads the stream, a new term continues where the handler
+			// stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// quietWorker returns a worker with its own store that starts no goroutines.
+// quietWorker returns a worker that has its own store and is not running.
 func quietWorker() *worker {
 	return newWorker(Config{
 		Host:  new(HostFuncs),
@@ -232,7 +232,8 @@ func (s *silentUntil) Heartbeat(ctx context.Context, app string, r lease.Report)
 	return s.Store.Heartbeat(ctx, app, r)
 }
 
-// If Run is stopped before the store ever answered, it returns the reason.
+// If Run is stopped before the store has answered any heartbeat, Run returns the error of the
+// heartbeats that failed. It returns nil if no heartbeat was sent.
 func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent, runs time.Duration

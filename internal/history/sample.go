@@ -55,7 +55,7 @@ const (
 )
 
 // Like the marks Failing and Unread, throttling may last for many samples. It shares a byte with
-// these two marks, so a throttled sample needs no more bytes than other samples.
+// these two marks, so a throttled sample with these marks needs no second byte.
 const (
 	lasting       = Failing | Unread
 	lastingAt     = 5 // the lowest bit of these marks
@@ -82,7 +82,7 @@ func valuesOf(s Sample) values {
 	return values{classOf(s.Lag), classOf(s.Age), byte(min(s.Load, lease.MaxLoad)), byte(min(max(s.Busy, 0), 100))}
 }
 
-// finest is the smallest stored difference between durations.
+// finest is the smallest stored duration. Shorter ones are stored as zero.
 const finest = 10 * time.Millisecond
 
 // classOf encodes a duration as a byte. 0 means unknown, and 1 means zero. Above that, there are

@@ -42,7 +42,8 @@ type Return struct {
 //     an error, unless replace is set: then it is moved back. A sequence number or the end is
 //     progress.
 //
-// It also returns an error for a position that the KCL cannot store.
+// It also returns an error for a position that the KCL cannot store, and for the table of another
+// stream.
 func Back(
 	leases []lease.Lease,
 	s change.Stream,

@@ -108,8 +108,8 @@ const (
 )
 
 // Read reads the items of a lease table. It returns an [*ItemError] for an item that differs from
-// the items that the KCL writes, and an error for a table that mixes single-stream and multi-stream
-// leases.
+// the items that the KCL writes. It returns an error for a table that has more than [MaxItems]
+// items, or that mixes single-stream and multi-stream leases.
 func Read(items []Item) (Table, error) {
 	if len(items) > MaxItems {
 		return Table{}, fmt.Errorf(

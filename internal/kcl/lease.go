@@ -15,7 +15,7 @@ type Lease struct {
 	Stream StreamID // zero in the table of a single stream
 	Shard  string
 
-	Counter int64 // increases with each renewal, checkpoint and change of owner
+	Counter int64 // increases with each renewal and checkpoint, and when the reader changes
 	// Owner is the worker that has the lease. During a handoff, Holder is the worker that still has
 	// the lease, and Owner is the worker that gets it. Otherwise Holder is "".
 	Owner, Holder string

@@ -89,7 +89,7 @@ func (w *Watch) See(now time.Time, t Table) {
 	}
 }
 
-// see records the state of one item.
+// see notes the state of one item.
 func see(all map[string]*observed, key, worker, state string, now time.Time, begun bool) *observed {
 	o := all[key]
 	switch {

@@ -1,7 +1,7 @@
 // Package lineage decides at which position reading of a shard begins if the application has a
 // sink. It also finds ancestors that must be read again first, because the sink is behind in them.
-// It looks up leases, first sequence numbers and the sink's positions once for all shards of a
-// worker that begin at the same time.
+// It looks up leases, first sequence numbers and the sink's positions in ancestors once for all
+// shards of a worker that begin at the same time.
 package lineage
 
 import (

@@ -41,7 +41,7 @@ func (m *Mutex[R]) Unlock() {
 	drop(r.Number())
 }
 
-// take records that the goroutine is about to take a mutex.
+// take notes that the goroutine is about to take a mutex.
 func take(r Rank) {
 	if held := note(r.Number()); held >= 0 {
 		report(fmt.Sprintf("lock order: %s (%d) is taken by a goroutine that holds %s", Name(r), r.Number(), named(held)))
@@ -71,8 +71,8 @@ var (
 	violations []string
 )
 
-// Violations returns the violations so far. After its first call, violations are collected and no
-// longer end the process. It returns nil if the order is not checked.
+// Violations returns the violations since its last call. After its first call, violations are
+// collected and no longer end the process.
 func Violations() []string {
 	if collects.CompareAndSwap(false, true) {
 		return nil

@@ -21,15 +21,15 @@ import (
 // has more than its guarantee, it keeps these bytes until its handler returns them, and other
 // shards wait.
 //
-// The reserve is additional room for one page of any size. A page that is larger than the maximum
-// of a share needs the reserve. One share at a time has the reserve, from before the read until the
-// page is returned. Shares wait for the reserve in order, so every page is read in the end. The
-// budget is exceeded by at most one page, unless a share keeps the reserve for longer than
-// OverKept.
+// The reserve is additional room for one page of any size. A share without room for a page gets the
+// reserve if the page is larger than the guarantee, or if the share has no bytes. One share at a
+// time has the reserve, from before the read until the page is returned. Shares wait for the
+// reserve in order, so every page is read in the end. The budget is exceeded by at most one page,
+// unless a share keeps the reserve for longer than OverKept.
 //
 // If a share keeps the reserve for longer than OverKept, its handler is slow or hangs. Then the
-// next share in line also gets the reserve, and further shares follow. All of them together may use
-// up to half of the budget.
+// next share in line also gets the reserve. Further shares follow as long as all of them together
+// use at most half of the budget.
 //
 // A Budget may be used concurrently.
 type Budget struct {
@@ -176,8 +176,8 @@ func (s *Share) Most() int {
 	return s.most()
 }
 
-// Take takes n bytes, and waits for them until ctx ends. It uses the reserve if n is more than the
-// share can have. Its errors wrap [ErrNoMemory] and the cause of ctx.
+// Take takes n bytes, and waits for them until ctx ends. It may use the reserve, see [Budget]. Its
+// errors wrap [ErrNoMemory] and the cause of ctx.
 func (s *Share) Take(ctx context.Context, n int) error {
 	_, err := s.wait(ctx, n, false)
 	return err
@@ -309,7 +309,7 @@ func (s *Share) Give(n int) {
 
 // The caller of the functions below holds the lock.
 
-// guarantee returns the number of bytes that each share can always have.
+// guarantee returns the number of bytes that each share is guaranteed.
 func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
 
 func (s *Share) most() int { return s.b.guarantee() + min(commonMost, s.b.half) }

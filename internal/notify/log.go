@@ -17,7 +17,7 @@ import (
 // The queue calls [slog.Handler.Enabled] at the start. It calls it again when a record arrives and
 // the last answer is older than a second. Until the first answer, every level counts as enabled,
 // and records of a level that turns out to be disabled are dropped. If h enables a level later, the
-// queue finds out at the next record of another enabled level, or of LevelError.
+// queue finds out at the next record of another enabled level.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.on.Store(^uint32(0))

@@ -19,14 +19,14 @@ const (
 	// Important calls are only dropped if there are four times as many calls as the queue has room
 	// for.
 	Important
-	// State calls are never dropped. If the queue is full, a State call replaces a waiting call
-	// with the same key. The latest state therefore always arrives.
+	// State calls are not dropped before the queue is closed. If the queue is full, a State call
+	// replaces a waiting call with the same key. The latest state therefore always arrives.
 	State
 )
 
 // Counts are the numbers of calls that did not arrive since the queue was made.
 type Counts struct {
-	Dropped   uint64 // dropped calls of class Detail and Important
+	Dropped   uint64 // calls that were dropped
 	Coalesced uint64 // State calls that a later one replaced
 	Panicked  uint64 // calls that panicked
 }

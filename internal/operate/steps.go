@@ -34,8 +34,8 @@ const (
 )
 
 // CarryOut executes steps in order, several per call of the store. If progress is not nil, it calls
-// progress with the number of further processed steps. Even if it is interrupted, each step is
-// either done or not, and the outcome contains the result for each.
+// progress with the number of further processed steps. Even if it is interrupted, the outcome
+// contains the result of each step.
 func CarryOut(ctx context.Context, store lease.Store, app string, steps []change.Step, progress func(steps int)) Outcome {
 	out := Outcome{State: make(map[lease.Key]State, len(steps))}
 	var doubt []change.Step

@@ -25,7 +25,7 @@ type Answer struct {
 	Key       string        // the KMS key; "" if the stream is not encrypted or if unknown
 	Status    string
 	ARN       string
-	Denied    error // why the other fields are unknown; may be nil
+	Denied    error // why the fields of the description are unknown; may be nil
 }
 
 // AskStream lists a stream and gets its description. Without permission for the description, the

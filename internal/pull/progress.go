@@ -12,7 +12,7 @@ import (
 // Progress describes how far a function that pulls has got during one call. A nil Progress means
 // that no function pulls.
 type Progress struct {
-	done chan struct{} // closed when the function has returned, with
+	done chan struct{} // closed when the function has returned and err is set
 	err  error
 
 	mu      lock.Mutex[lock.Puller] // guards yielded and held
@@ -25,7 +25,7 @@ type Progress struct {
 
 // Hold is the reason why the checkpoint of a shard does not move.
 type Hold struct {
-	Why   string // empty if it is not kept
+	Why   string // empty if there is no hold
 	Since mono.Time
 }
 

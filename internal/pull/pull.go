@@ -30,7 +30,7 @@ type Puller[B any] struct {
 	*Progress
 	batches chan B
 	asks    chan struct{} // the function has come back for the next batch
-	ended   chan struct{} // closed when the term ends, with
+	ended   chan struct{} // closed when the term ends and why is set
 	why     error
 
 	// Only the function's goroutine uses these.

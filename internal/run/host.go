@@ -34,8 +34,8 @@ func (r *Run) Read(t *group.Term) error {
 	return l.Read()
 }
 
-// List lists a stream for the leader. start is set if the application has not seen the stream
-// before.
+// List lists a stream for the group. With a non-zero start, the listing contains the positions at
+// which the application begins.
 func (r *Run) List(ctx context.Context, name string, start shardrun.Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	r.standing.listed(name, err, time.Now())
@@ -91,7 +91,8 @@ func (r *Run) CheckpointSaved(t *group.Term, at shardrun.Position, took time.Dur
 	}
 }
 
-// CallFailed reports a failed call of the store or of Kinesis.
+// CallFailed reports a failed call of the store, a failed listing, or a failed call of
+// Options.DiscoverStreams.
 func (r *Run) CallFailed(op event.StoreOp, err error, since time.Time) {
 	r.shared.Counters.StoreFailures.Add(1)
 	if stack := r.telling.newStack(err); stack != "" {

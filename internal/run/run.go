@@ -44,7 +44,8 @@ type Config struct {
 
 	// Streams.
 	Streams []streams.Stream
-	Asks    bool // User.Streams returns more of them
+	Asks    bool     // User.Streams returns more of them
+	Shards  []string // to read, with their descendants; nil means all
 
 	// Reading.
 	Path            wire.Path // of calls of a *kinesis.Client
@@ -69,7 +70,7 @@ func (c *Config) stays() bool { return c.Expired == source.StayExpired }
 // ErrAbandoned is wrapped by the error of [Run.Run] when the user's code did not return.
 var ErrAbandoned = errors.New("weir: handlers still run although their contexts have ended")
 
-// ErrStreamNotFound is wrapped by the error of [Run.Run] when a stream does not exist.
+// ErrStreamNotFound is wrapped by the error of [Run.Run] when a configured stream does not exist.
 var ErrStreamNotFound = errors.New("weir: the stream does not exist")
 
 // Run is one run of a consumer.
@@ -156,7 +157,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 func (r *Run) joinGroup(ctx context.Context) error {
 	errOfGroup := r.join(ctx, group.Config{
 		Store: r.Store, App: r.App, Worker: r.Worker, Weight: r.Weight, MaxLeases: r.MaxLeases,
-		Times: r.Times, Stop: r.StopTimeout, Streams: r.streams.Names(), Named: r.named(),
+		Times: r.Times, Stop: r.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Shards: r.Shards,
 		Start: r.Start, ListInterval: r.ListInterval, Host: r, Log: r.shared.Log,
 	})
 	var (

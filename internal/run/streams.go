@@ -106,7 +106,7 @@ func (r *Run) join(ctx context.Context, cfg group.Config) error {
 	return err
 }
 
-// leases returns the leases of the application. r.Lineage calls it.
+// leases returns the leases of the application, for the lineage.
 func (r *Run) leases(ctx context.Context) (lease.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Times.Failover)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 
 // supervisor looks at the shards of a run before each heartbeat: it releases the leases of shards
 // that make no progress, and finds out whether this worker can read at all. The heartbeat loop
-// calls its methods.
+// calls troubles. Probes and the sampler have their own goroutines.
 type supervisor struct {
 	run        *Run
 	looks      []*shardrun.Loop  // scratch memory
@@ -65,8 +65,8 @@ func (s *supervisor) standings(now time.Time) (all []sampling.Standing) {
 	return all
 }
 
-// troubles looks at all shards. It returns their troubles, the longest first. If this worker is cut
-// off, that trouble comes before all others.
+// troubles looks at all shards. It returns their troubles, the longest first, followed by recent
+// dead letters and holds. If this worker is cut off, that trouble comes before all others.
 func (s *supervisor) troubles() []lease.Trouble {
 	r := s.run
 	look := supervise.Look{Now: time.Now(), Stays: r.stays()}

@@ -132,7 +132,6 @@ func (t *telling) drops() {
 	before := t.queue.Counts().Dropped
 	t.log.Warn("Options.OnEvent, or the logger, cannot keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
-	// dropping becomes false again when the events that wait now were delivered.
 	t.queue.Add(notify.State, stateKey{}, func() {
 		t.dropping.Store(false)
 		t.log.Log(context.Background(), slog.LevelInfo, "events are delivered again",

@@ -31,7 +31,7 @@ func (s *Items[V]) Get(name string) (value V, ok bool) {
 	return e.value, ok
 }
 
-// Set records that an item was seen, with a value.
+// Set notes that an item was seen, with a value.
 func (s *Items[V]) Set(name string, value V) {
 	if s.of == nil {
 		s.of = map[Key]entry[V]{}

@@ -23,8 +23,9 @@ func filtering(l *Loop) *batch.Filter {
 	return &batch.Filter{By: filter{l}}
 }
 
-// Decide calls the filter for a record. If the filter fails, Decide marks the record, so that the
-// handler does not get it.
+// Decide calls the filter for a record. Decide marks a record at which the filter fails, and with
+// FailNotJSON a record that is not JSON, so that the handler does not get it. If a function pulls,
+// it gets the record.
 func (l filter) Decide(r *source.Record) batch.Decision {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {
@@ -79,7 +80,8 @@ func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) b
 }
 
 // again calls the filter once more for a record at which the filter failed. passes reports whether
-// the handler gets the record now. again returns an error if the filter fails again.
+// the handler gets the record now. again returns an error if the filter fails again, or if
+// FailNotJSON applies.
 func (l filter) again(r *source.Record) (passes bool, err error) {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {

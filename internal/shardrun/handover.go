@@ -14,10 +14,12 @@ import (
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
 )
 
-// Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
-// records, so each retry has all of them in order, even if the handler changed its batch.
+// Handover hands a batch to the user's code until all of it is done. The handler and the delivery
+// have separate slices of records, so each retry has all of them in order, even if the handler
+// changed its batch.
 //
 // One goroutine hands the batch over. Any goroutine may call the exported methods at any time, also
 // after the batch is over.
@@ -41,8 +43,9 @@ type calling struct {
 	dying   *dying  // dead letters to put, or nil
 }
 
-// newHandover begins the handover of a run of records. No code changes the run until the handover
-// is closed. own is set if the handler must get a copy of the run.
+// newHandover begins the handover of a run of records. own is set if the memory of run is used
+// again, so that the handler must get a copy. Otherwise the handler gets the run itself, and the
+// delivery has a copy.
 func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)
@@ -75,6 +78,20 @@ func (d *Handover) Context() context.Context { return &d.ctx }
 // IsKeyed reports whether all records of the batch have one key, and batches of other keys are
 // handled at the same time.
 func (d *Handover) IsKeyed() bool { return d.key != nil }
+
+// Partition returns the partition of the records of a call, and the position before which all
+// records of the shard are done, if that is known. Both are zero without partitions. In a trial, a
+// call has a single record and no key.
+func (d *Handover) Partition(p delivery.Part) (of int, doneBefore Position) {
+	n := d.loop.in.Partitions
+	if n == 0 || len(p.Records) == 0 {
+		return 0, Position{}
+	}
+	if d.key != nil {
+		doneBefore = d.key.Runner().DoneBefore()
+	}
+	return shard.Partition(p.Records[0].Key, n), doneBefore
+}
 
 // WantedBack reports whether the handler should stop after the record at hand, because another
 // worker is to get the lease.

@@ -20,7 +20,7 @@ func (l keys) make() *keyed.Runner {
 	l.needSession()
 	in := l.in
 	r := keyed.New(keyed.Config{
-		Host: keyHost{l}, Keys: in.Keys, Records: in.Batch, Bytes: in.BatchBytes, Limits: in.Span,
+		Host: keyHost{l}, Keys: in.Keys, Partitions: in.Partitions, Done: l.session.done, Records: in.Batch, Bytes: in.BatchBytes, Limits: in.Span,
 		Slots: in.Slots, Budget: in.Budget, From: l.session.from, Goexit: &StopError{ErrGoexit},
 	})
 	l.set(r)
@@ -71,8 +71,8 @@ func (l keys) take(page source.Page) next {
 	return l.finish(&page)
 }
 
-// add passes the records of a page to the runner, in parts that leave room for other shards. The
-// last part extends to the position end, which may be after records that are dropped.
+// add passes the records of a page to the runner, in parts that are small compared with the span.
+// The last part extends to the position end, which may be after records that are dropped.
 func (l keys) add(page *source.Page, end Position) next {
 	r := l.runner()
 	if r == nil {
@@ -135,6 +135,7 @@ func (l keys) end() error {
 		return nil
 	}
 	err := r.End()
+	l.session.done = r.DoneBefore()
 	l.term.SetMark(nil)
 	note := lease.Deaths{At: l.term.At(), Since: l.term.Lease.Epoch}
 	note.Beyond = r.Close(byte(l.in.Aggregates), note.RoomBeyond())
@@ -143,17 +144,17 @@ func (l keys) end() error {
 	return err
 }
 
-// If keys are handled in parallel, records after the checkpoint may be done. When a term ends in an
-// orderly way, it saves a note with the lease that lists these records, so that the next owner does
-// not handle them again. The note is valid only for the checkpoint and the epoch that it contains.
-// It is therefore invalid after an operator has moved the checkpoint, even if the operator has
-// moved the checkpoint back again.
+// If keys are handled in parallel, records after the checkpoint may be done. When the runner ends,
+// it saves a note with the lease that lists these records, so that the next owner does not handle
+// them again. [lease.Lease.DeathsHere] decides how long the note counts.
 
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
 	// While deaths are counted, owners ignore the note, so it is not saved. With a filter, the note
-	// could be wrong: if the filter changes, the next owner counts other records.
-	if !l.in.Filters && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
+	// could be wrong: if the filter changes, the next owner counts other records. A sink with its
+	// own positions says itself which records it has; after a restore it lacks some of the noted
+	// ones.
+	if !l.in.Filters && !l.in.Sink && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
@@ -164,7 +165,7 @@ func (l keys) known() *keyed.Known {
 	s := l.session
 	if s.known == nil {
 		s.known = new(keyed.Known)
-		if d := l.term.Deaths(); !l.in.Filters && d.Beyond != "" && d.Count == 0 {
+		if d := l.term.Deaths(); !l.in.Filters && !l.in.Sink && d.Beyond != "" && d.Count == 0 {
 			*s.known = keyed.ParseBeyond(d.Beyond, byte(l.in.Aggregates))
 		}
 	}

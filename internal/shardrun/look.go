@@ -21,8 +21,8 @@ import (
 )
 
 // The run that a loop belongs to calls the methods of this file, and so does the code that reports
-// the status of shards. Any goroutine may call them at any time. No method waits for a term or for
-// the user's code.
+// the status of shards. Any goroutine may call them at any time. Snapshot, Status and Held wait
+// neither for the mutex of a term nor for the user's code.
 
 // Term returns the term of the loop.
 func (l *Loop) Term() *group.Term { return l.term }
@@ -112,15 +112,25 @@ func (l *Loop) Status() Status {
 		s.Reason, s.Since = l.state, l.since.Time()
 		if l.failure != nil {
 			s.Attempt, s.Err = l.failure.attempt, l.failure.err
+			s.Reason = failed(s.Reason, l.failure.at)
 		}
 	}
 	if k := &s.Keys; k.State != health.NoReason {
-		s.Reason, s.Since, s.Attempt, s.Err = k.State, k.Since.Time(), k.Attempt, k.Err
+		s.Reason, s.Since, s.Attempt, s.Err = failed(k.State, k.At), k.Since.Time(), k.Attempt, k.Err
 	}
 	if l.left != nil {
 		s.Reason, s.Since = health.Abandoned, l.ended.Time()
 	}
 	return s
+}
+
+// failed returns the reason while the handler waits to be called again, or while dead letters wait
+// to be stored again.
+func failed(reason health.Reason, at lease.Failing) health.Reason {
+	if reason == health.HandlerFailed && at.Letters {
+		return health.DeadLettersFailed
+	}
+	return reason
 }
 
 // lookAtKeys returns the state of the keys that are handled in parallel.

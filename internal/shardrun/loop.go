@@ -55,7 +55,7 @@ type Loop struct {
 }
 
 // New makes the loop of a term. If all shards have the same handler, reading begins at the lease's
-// position. Otherwise the loop first opens a handler, which may determine the position where
+// position. Otherwise the loop first opens a handler, and a sink may determine the position where
 // reading begins.
 func New(in *Shared, t *group.Term) *Loop {
 	l := &Loop{in: in, term: t}

@@ -83,8 +83,8 @@ func (l *Loop) stopReading() {
 	l.source = nil
 }
 
-// pagesNow returns the source of pages, for goroutines other than the loop's. It is nil while the
-// handler is opened.
+// pagesNow returns the source of pages, for goroutines other than the loop's. It is nil while there
+// is no source, for example while the handler is opened.
 func (l *Loop) pagesNow() Pages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +131,9 @@ func (l *Loop) shardIsGone(err error) next {
 	return next{then: over}
 }
 
-// absentPause is the maximum pause between two reads of a stream that does not exist. Each shard of
-// the stream makes such reads and reports their failures.
+// absentPause is the maximum pause between two reads of a stream that does not exist, unless
+// Config.IdleInterval is longer. Each shard of the stream makes such reads and reports their
+// failures.
 const absentPause = 10 * time.Second
 
 // awaitStream waits before the next read of a stream that does not exist, and reports whether to

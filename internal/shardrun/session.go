@@ -29,6 +29,7 @@ type session struct {
 	judged bool
 	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
 	runner *keyed.Runner // nil if no keys are handled; guarded by the loop's lock
+	done   Position      // everything before it was done when the last runner ended; zero if unknown
 	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
 }
 
@@ -56,7 +57,7 @@ func (s *session) due() time.Time {
 type idle struct {
 	every time.Duration // 0 is never
 	due   time.Time
-	timer *time.Timer // wakes the loop; nil while it runs
+	timer *time.Timer // wakes the loop; nil while the loop runs
 	tip   time.Time   // when an event last said that nothing more was to be read
 }
 

@@ -23,7 +23,7 @@ type Config struct {
 	Log         *slog.Logger // of the user
 
 	// Batches.
-	Batch      int           // most records of a batch, and of a read
+	Batch      int           // most records of a batch, and without Keys of a read
 	BatchBytes int           // most bytes of data of a batch; 0 is no bound
 	BatchWait  time.Duration // for which a batch waits that is not full; 0 is not at all
 	Aggregates batch.Mode
@@ -33,14 +33,17 @@ type Config struct {
 	Poison     bool    // reused memory is filled with nonsense, and writes into Data end Run
 
 	// Calls of the user's code.
-	PerTerm  bool          // each term has its own handler, from User.Open
-	Pulls    bool          // that handler asks for batches
-	Sink     bool          // User.Position says where reading begins
-	Idle     time.Duration // without records after which the handler is called; 0 is never
-	Keys     int           // partition keys of a shard at a time; 0 is one batch after the other
-	Span     keyed.Limits  // with Keys
-	RetryMin time.Duration
-	RetryMax time.Duration
+	PerTerm bool          // each term has its own handler, from User.Open
+	Pulls   bool          // that handler asks for batches
+	Sink    bool          // User.Position says where reading begins
+	Idle    time.Duration // without records after which the handler is called; 0 is never
+	Keys    int           // partition keys of a shard at a time; 0 is one batch after the other
+	Span    keyed.Limits  // with Keys
+	// Partitions is the number of partitions into which the keys are divided; see [keyed.Span]. It
+	// is 0 without partitions, and Keys is set if it is not 0.
+	Partitions int
+	RetryMin   time.Duration
+	RetryMax   time.Duration
 
 	// Failures.
 	GiveUp       failure.Policy
@@ -87,7 +90,8 @@ type Shared struct {
 
 // Run is the run that the shards belong to. Its methods may be called concurrently.
 type Run interface {
-	// Await waits if the shard has stalled in this process before. It reports whether to begin.
+	// Await waits if the shard has stalled or its handler was abandoned in this process before. It
+	// reports whether to begin.
 	Await(l *Loop) bool
 	// End is called when a loop has ended.
 	End(l *Loop)

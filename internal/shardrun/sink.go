@@ -29,7 +29,7 @@ func (l sink) start(ctx context.Context, began time.Time) (start Position, behin
 	return Position{}, true, l.giveBack(ctx, s.Moves)
 }
 
-// positionTimeout bounds a call of User.Position.
+// positionTimeout bounds a call of User.Position, and without a filter a search for unread records.
 const positionTimeout = 30 * time.Second
 
 // Position implements [lineage.Sink].

@@ -171,8 +171,8 @@ func (d *Handover) handled(took time.Duration, now time.Time) {
 	}
 }
 
-// passedOn is called when a pulling function asks for the next batch. Records that are done by then
-// count as handled. The function marks the others later.
+// passedOn is called when a pulling function asks for the next batch. The batch counts as handled
+// only if all of its records are done by then.
 func (d *Handover) passedOn(took time.Duration, now time.Time) {
 	if records, bytes := d.Size(); records == d.Done() {
 		d.handled(took, now)

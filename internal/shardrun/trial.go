@@ -97,9 +97,9 @@ func alone(d *Handover) next {
 	}
 }
 
-// restOfTrial is called for a batch in which a trial has ended. If keys are handled in parallel,
-// the rest of the batch is handled record by record, because a batch must not have several keys.
-// The next page is handled as usual.
+// restOfTrial is called for a batch without a trial. If keys are handled in parallel, a trial has
+// ended within the page. The rest of the page is then handled record by record, because a batch
+// must not have several keys. The next page is handled as usual.
 func restOfTrial(d *Handover) {
 	if d.loop.in.Parallel() {
 		d.Single()
@@ -162,7 +162,7 @@ func (t *trial) pause(id string) next {
 	return n
 }
 
-// giveUp begins to dead-letter the next record, which has killed its workers.
+// giveUp dead-letters the next record, which has killed its workers.
 func (t *trial) giveUp(d *Handover, id string) next {
 	l, err := t.loop, failure.KillsError(t.Deaths)
 	if !t.Paused {

@@ -162,9 +162,11 @@ type listing struct {
 	more   bool      // there are further pages
 }
 
-// list lists the shards that filter selects, on the given number of pages. A nil filter selects all
-// shards that can still be read. If the listing does not end, list returns an error. A truncated
-// listing would look as if shards were gone.
+// list lists the shards that filter selects, on at most the given number of pages. listing.more
+// reports whether there are further pages. With everything, list reads all pages. A nil filter
+// selects all shards that can still be read. If the service sends more pages or shards than a
+// stream can have, list returns an error, because a truncated listing would look as if shards were
+// gone.
 func list(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }

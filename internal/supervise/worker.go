@@ -16,8 +16,8 @@ type Worker struct {
 	Answered  time.Time // when the last answered heartbeat was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
-	// Unlisted contains the streams that this worker cannot list as leader, with the start of the
-	// failures.
+	// Unlisted contains the streams that this worker cannot list as leader or deputy, with the
+	// start of the failures.
 	Unlisted map[string]time.Time
 }
 
@@ -37,7 +37,7 @@ func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 	return why
 }
 
-// Unready returns the reasons why the worker does not take part in its application.
+// Unready returns the reasons why the worker is not ready.
 func (w *Worker) Unready(now time.Time, times lease.Times) (why []error) {
 	switch silent := now.Sub(w.Answered); {
 	case !w.Stopping.IsZero():

@@ -1,6 +1,7 @@
-// Package guarded calls objects that users pass to weir: a store, a credentials provider, and an
-// HTTP client. It returns their panics as errors, because weir calls them in its own goroutines,
-// where a panic would end the process. It also determines which features a store does not support.
+// Package guarded calls objects that users pass to weir: a store, and a client of Kinesis with its
+// credentials provider and its HTTP client. It returns their panics as errors, because weir calls
+// them in its own goroutines, where a panic would end the process. It also determines which
+// features a store does not support.
 package guarded
 
 import "github.com/weir-go/weir/internal/lock"

@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Store calls the user's store and returns its panics as errors. weir.New makes it, and packages
-// weir and group use the user's store only through it. It embeds nothing, so that a new method of
-// [lease.Store] cannot bypass it.
+// Store calls the user's store and returns its panics as errors. weir.New makes it, and a worker
+// uses the user's store only through it. It embeds nothing, so that a new method of [lease.Store]
+// cannot bypass it.
 type Store struct {
 	to       lease.Store
 	keep     lease.Historian // nil if the store does not implement it

@@ -1,10 +1,9 @@
-// Package sampling samples the shards of a worker once per minute and stores the samples, for web
-// pages that show them later. Package history defines the form of the samples.
+// Package sampling samples the shards of a worker once per minute and stores the samples, for
+// commands and web pages that show them later. Package history defines the form of the samples.
 package sampling
 
 import (
 	"context"
-	"hash/fnv"
 	"log/slog"
 	"slices"
 	"sync"
@@ -23,8 +22,6 @@ import (
 const (
 	putBound  = 10 * time.Second
 	lastBound = 2 * time.Second // for the last report
-	// The workers of an application spread their reports over this part of each minute.
-	spread = 20 * time.Second
 )
 
 // Store stores the chunks of a Sampler.
@@ -100,17 +97,14 @@ func (s *Sampler) run(ctx context.Context) {
 // untilReport returns the time until a worker's next report. A worker reports at the same time of
 // each minute.
 func untilReport(now time.Time, worker string) time.Duration {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(worker)) // never fails
-	offset := time.Duration(h.Sum32()) % spread
-	next := now.Truncate(time.Minute).Add(offset)
+	next := now.Truncate(time.Minute).Add(history.ReportsAt(worker))
 	if !next.After(now) {
 		next = next.Add(time.Minute)
 	}
 	return next.Sub(now)
 }
 
-// Begin records the session after its first heartbeat was answered.
+// Begin notes the session after its first heartbeat was answered.
 func (s *Sampler) Begin(session string) {
 	if s == nil {
 		return
@@ -120,7 +114,7 @@ func (s *Sampler) Begin(session string) {
 	s.session = session
 }
 
-// Look records that the heartbeat loop looks at the shards.
+// Look notes that the heartbeat loop looks at the shards.
 func (s *Sampler) Look() {
 	if s == nil {
 		return
@@ -130,7 +124,7 @@ func (s *Sampler) Look() {
 	s.looks++
 }
 
-// See records the state in which the heartbeat loop finds a shard. It stores nothing for a shard
+// See notes the state in which the heartbeat loop finds a shard. It stores nothing for a shard
 // without activity.
 func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 	if s == nil {
@@ -151,17 +145,17 @@ func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 	}
 }
 
-// Mark records an event of a shard.
+// Mark notes an event of a shard.
 func (s *Sampler) Mark(key lease.Key, marks history.Marks) {
 	s.note(key, func(n *noted) { n.marks |= marks })
 }
 
-// Throttle records that Kinesis throttled a read. Reading then waits.
+// Throttle notes that Kinesis throttled a read. Reading then waits.
 func (s *Sampler) Throttle(key lease.Key, wait time.Duration) {
 	s.note(key, func(n *noted) { n.throttled += wait })
 }
 
-// Ended records that a term has ended, and its last position. The heartbeat loop no longer looks at
+// Ended notes that a term has ended, and its last position. The heartbeat loop no longer looks at
 // its shard.
 func (s *Sampler) Ended(key lease.Key, at shard.Position, why event.EndReason) {
 	s.note(key, func(n *noted) { n.marks, n.at = n.marks|marksOf(why), at })

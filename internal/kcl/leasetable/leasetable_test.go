@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// Item translates every type of attribute that DynamoDB has. An item that is translated and
-// translated back is unchanged.
+// Item translates every type of attribute that DynamoDB has. Only the types that leases use can be
+// translated back.
 func TestItems(t *testing.T) {
 	it := Item(map[string]types.AttributeValue{
 		"s": &types.AttributeValueMemberS{

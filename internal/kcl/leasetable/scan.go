@@ -15,7 +15,7 @@ import (
 )
 
 // Scan reads a whole lease table with consistent reads. It requests only the attributes in
-// [kcl.Attributes]. An error that does not come from the service is about an item.
+// [kcl.Attributes]. An error that does not come from the service is about the content of the table.
 func Scan(ctx context.Context, client *dynamodb.Client, table string) (kcl.Table, error) {
 	in := &dynamodb.ScanInput{
 		TableName:                &table,

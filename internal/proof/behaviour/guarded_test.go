@@ -224,9 +224,9 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	if len(called) < 8 {
 		t.Errorf("the source calls a store from %v only", called)
 	}
-	// The life of one worker does not reach these calls. They need a store without
-	// lease.ResignByHeartbeat that has failed for long, a stop after an outage, or workers that
-	// read different streams or have another version.
+	// storeLife does not reach these calls. resign needs a store that lacks lease.ResignByHeartbeat
+	// and that has failed for a long time. farewell needs a stop after an outage. deputy and
+	// olderLeader need workers that read different streams or have another version.
 	for _, site := range []string{
 		"Lead group.(*worker).resign", "Heartbeat group.(*worker).farewell", "Apply group.(*deputy).step",
 		"View group.(*deputy).step", "View group.(*olderLeader).look",

@@ -11,11 +11,12 @@ import (
 // minutes.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins notes the first lease of an application that starts at the tip. The creator of a lease first
-// queries which shards are open; that moment is the pin. Records that are put after the pin must be
-// handled, even if other leases are created later. Earlier records must not be handled, unless
-// leases of an earlier leader arrive late. Records from the last 1.1 s before the pin may be
-// handled, because the service's clock has a resolution of a second.
+// pins notes that a lease was created in an application that starts at the tip. by has the pin of
+// each stream: the time at which the creator of the lease queried which shards are open. Records
+// that are put after the pin of the first lease must be handled. Records that are put more than
+// 1.1 s before it must not be handled. Records in between may be handled, because the service's
+// clock has a resolution of a second. A lease that an earlier leader asked for may be created after
+// the first one. Its pin is earlier, so records after that pin may be handled, too.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now
 	if st == nil || w.starts.Kind() != shard.Tip {

@@ -53,7 +53,8 @@ func (l ledger) passed(n int) (int64, bool) {
 	return l.ends[i], true
 }
 
-// ledgers returns the successful calls of a process, and all its calls.
+// ledgers returns the successful calls of a process, and all its calls that ended. failed is the
+// number of records of the other calls: those that failed, and those in which the process died.
 func ledgers(j verdict.Journal) (succeeded, all ledger, failed int) {
 	type key struct {
 		shard string
