@@ -18,8 +18,8 @@ import (
 )
 
 // seeds contains a body for every operation. $I is replaced by a valid iterator, $T by the token of
-// a listing, $N by a sequence number, $C by the ARN of a consumer, $Q by that of a queue and $R by a
-// receipt handle.
+// a listing, $N by a sequence number, $C by the ARN of a consumer, $Q by that of a queue and $R by
+// a receipt handle.
 var seeds = map[string]string{
 	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
 	"CreateChannel":                          `{}`,

@@ -48,9 +48,9 @@ type Config struct {
 	// The limits on the size of one request still apply.
 	NoLimits bool
 
-	// StateDelay is the time that a stream, consumer or queue spends in the states CREATING, UPDATING and
-	// DELETING. By default these states end before the call is answered. [Server.SetStateDelay]
-	// changes the value while the server runs.
+	// StateDelay is the time that a stream, consumer or queue spends in the states CREATING,
+	// UPDATING and DELETING. By default these states end before the call is answered.
+	// [Server.SetStateDelay] changes the value while the server runs.
 	StateDelay time.Duration
 
 	// ShardLimit is the maximum number of open shards in the account. The default is 20,000.

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Policy puts, gets or deletes the resource policy of a stream, consumer or queue. The engine stores and
-// returns policies. They have no effect, because there is only one account.
+// Policy puts, gets or deletes the resource policy of a stream, consumer or queue. The engine stores
+// and returns policies. They have no effect, because there is only one account.
 type Policy struct {
 	resourceRef
 	policy optText

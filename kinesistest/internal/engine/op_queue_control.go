@@ -187,10 +187,8 @@ func (r *CreateQueue) do(c *call) error {
 	if q.tags == nil {
 		q.tags = map[string]string{}
 	}
-	if q.kind == latest && (c.cfg.Queues.LatestAtCreation || c.stateDelay == 0) {
-		for _, sh := range s.shards {
-			q.cursors[sh.number] = sh.nextIndex
-		}
+	if c.cfg.Queues.LatestAtCreation || c.stateDelay == 0 {
+		q.startLatest()
 	}
 	c.queues[id], s.queues[q.name] = q, q
 	r.ARN = q.arn

@@ -133,12 +133,18 @@ func (e *Engine) position(q *queue, at time.Time) {
 		if _, known := q.cursors[sh.number]; known {
 			continue // LATEST was fixed when the queue was created
 		}
-		switch q.kind {
-		case latest:
-			q.cursors[sh.number] = sh.base + uint64(sh.after(at.UnixMilli()+1))
-		default:
-			q.cursors[sh.number] = sh.base + uint64(sh.after(from.UnixMilli()))
-		}
+		q.cursors[sh.number] = sh.base + uint64(sh.after(from.UnixMilli()))
+	}
+}
+
+// startLatest makes a queue with starting position LATEST begin with the records that are put from
+// now on.
+func (q *queue) startLatest() {
+	if q.kind != latest {
+		return
+	}
+	for _, sh := range q.stream.shards {
+		q.cursors[sh.number] = sh.nextIndex
 	}
 }
 

@@ -36,7 +36,7 @@ func NewDeleteQueue(arn string) *DeleteQueue {
 	return &DeleteQueue{queueRef{codec.Some(arn)}}
 }
 
-// named returns the current state of the queue with this name. The caller holds e.mu.
+// namedQueue returns the current state of the queue with this name. The caller holds e.mu.
 func (e *Engine) namedQueue(now time.Time, name string) (*queue, error) {
 	for _, q := range e.queues {
 		if q.name == name && e.settleQueue(q, now) {
@@ -63,6 +63,9 @@ func (e *Engine) FinishQueue(now time.Time, name string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q, err := e.namedQueue(now, name); err == nil && q.status != active {
+		if q.status == creating {
+			q.startLatest()
+		}
 		q.until = now
 		e.settleQueue(q, now)
 	}
