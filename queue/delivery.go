@@ -154,7 +154,7 @@ func (r *run) arrive(rec Delivery, at time.Time) {
 	d := &delivery{Delivery: rec, hold: h, size: int64(len(rec.Data))}
 	r.deliveries[rec.RecordID] = d
 	r.flow.bytes += d.size
-	r.flow.largest = max(r.flow.largest, d.size)
+	r.flow.largest = max(r.flow.largest, d.size, 1) // 0 means unknown
 	r.holds.set(d, h.next)
 	done := r.finished.of(rec.RecordID)
 	if done != nil {
@@ -219,7 +219,7 @@ func (r *run) complete(d *delivery) {
 		return
 	}
 	d.acking, d.ackAt = true, time.Now().Add(r.options.AckDelay)
-	if d.hold.lost {
+	if d.hold.lost || d.hold.until.Before(d.ackAt) {
 		d.ackAt = time.Now()
 	}
 	r.acks.queue = append(r.acks.queue, d)

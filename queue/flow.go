@@ -5,8 +5,9 @@ import "time"
 const (
 	largestRecord = 10 << 20 // bytes of data that the service allows
 	usualRecord   = 1 << 20  // a stream allows this by default
+	smallRecord   = 64 << 10 // bytes that are reserved for a record at least
 	mostPerCall   = 10       // records of a receive, and entries of a batch
-	worthwhile    = 7        // records to ask for while all handlers are busy
+	worthwhile    = 8        // records to ask for while all handlers are busy
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
 	// decoding is what the decoder of an answer takes besides the records: one encoded record, in a
@@ -42,16 +43,28 @@ func (f *flow) want() (limit int, bytes int64) {
 	if f.held+f.asked >= f.concurrency && room < worthwhile {
 		return 0, 0 // all handlers are busy, so wait until a call is worth its cost
 	}
-	size := min(max(f.largest, usualRecord), largestRecord)
-	free := f.mostBytes - f.bytes - f.reserved - decoding
-	limit = min(mostPerCall, room, int(free/size))
-	// Even ten records of the largest size have to fit when nothing else is in memory.
-	limit = min(limit, int((f.mostBytes-decoding)/largestRecord))
-	if limit <= 0 {
-		return 0, 0
+	// Even records of the largest size have to fit when nothing else is in memory.
+	limit = min(mostPerCall, room, int((f.mostBytes-decoding)/largestRecord))
+	for free := f.mostBytes - f.bytes - f.reserved; limit > 0; limit-- {
+		if bytes = answerBytes(int64(limit) * f.expected()); bytes <= free {
+			return limit, bytes
+		}
 	}
-	return limit, int64(limit)*size + decoding
+	return 0, 0
 }
+
+// expected returns the size of a record for which memory is reserved. A larger answer waits for
+// memory before it is read.
+func (f *flow) expected() int64 {
+	if f.largest == 0 {
+		return usualRecord
+	}
+	return min(max(2*f.largest, smallRecord), largestRecord)
+}
+
+// answerBytes returns the memory that an answer takes while it is decoded. data is the size of its
+// records.
+func answerBytes(data int64) int64 { return data + min(data*4/3*2, decoding) }
 
 // ahead returns how many records may wait for a handler: as many as are handled during two
 // receives and ten more, but never more than are handled within half of a hold.

@@ -62,7 +62,7 @@ func later(a, b time.Time) time.Time {
 func (r *run) admitter(p *poll) func(context.Context, int64) error {
 	reserved := p.reserved
 	return func(ctx context.Context, length int64) error {
-		bytes := length*3/4 + min(length*2, decoding) // base64
+		bytes := answerBytes(length * 3 / 4) // base64
 		if bytes <= reserved {
 			return nil
 		}
