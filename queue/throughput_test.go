@@ -26,7 +26,7 @@ func TestThroughputAndCalls(t *testing.T) {
 			q := newFakeQueue()
 			q.delay = 10 * time.Millisecond
 			possible := float64(c.handlers) / c.handling.Seconds()
-			d := max(time.Second, 20*c.handling)
+			d := max(2*time.Second, 20*c.handling)
 			q.put(int(possible*d.Seconds())+100, nil, nil)
 			cons := q.consumer(t, Options{Concurrency: c.handlers, StopTimeout: time.Hour})
 			if err, _ := runFor(t, cons, d, RecordFunc(func(context.Context, Record) error {
