@@ -17,6 +17,7 @@ type fakeQueue struct {
 	hooks     sync.Mutex // held during calls of the hooks
 	mu        sync.Mutex // guards the fields below
 	records   []*fakeRecord
+	first     int // the records before it are gone
 	most      int // MaxReceiveCount; 0 for no dead letters
 	dead      []string
 	receives  int
@@ -135,8 +136,14 @@ func (q *fakeQueue) take(in ReceiveInput) (got []Delivery, next time.Time, chang
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	for _, r := range q.records {
-		if r.gone || len(got) == in.Limit {
+	for q.first < len(q.records) && q.records[q.first].gone {
+		q.first++
+	}
+	for _, r := range q.records[q.first:] {
+		if len(got) == in.Limit {
+			break
+		}
+		if r.gone {
 			continue
 		}
 		if r.hidden.After(now) {
@@ -162,7 +169,7 @@ func (q *fakeQueue) entry(handle string, out *BatchOutput, code string, do func(
 	defer q.mu.Unlock()
 	if code == "" {
 		code = "ResourceNotFoundException"
-		for _, r := range q.records {
+		for _, r := range q.records[q.first:] {
 			if r.handle == handle && !r.gone && r.hidden.After(time.Now()) {
 				do(r)
 				return
