@@ -161,7 +161,7 @@ func TestBatches(t *testing.T) {
 func TestRecordsOfAKeyAreHandledInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newFakeQueue()
-		q.put(60, func(i int) string { return string(rune('a' + i%3)) }, nil)
+		q.put(9, func(i int) string { return string(rune('a' + i%3)) }, nil)
 		c := q.consumer(t, Options{OrderByKey: true, Concurrency: 50})
 		last, busy := map[string]int{}, map[string]bool{}
 		var s seen
@@ -177,7 +177,7 @@ func TestRecordsOfAKeyAreHandledInOrder(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			busy[r.PartitionKey] = false
-			if r.ID == "r9" && n < 3 {
+			if r.ID == "r3" && n < 3 {
 				return errors.New("not yet")
 			}
 			i := 0
