@@ -110,6 +110,10 @@ func (g *FailurePolicy) policy() failure.Policy {
 // name the record; without a name, weir bisects the batch to find it.
 func Reject(err error) error { return &rejectError{err} }
 
+// IsRejected reports whether err is or wraps an error of [Reject]. Code that calls handlers needs
+// it.
+func IsRejected(err error) bool { return errors.As(err, new(*rejectError)) }
+
 type rejectError struct{ err error }
 
 func (e *rejectError) Error() string {

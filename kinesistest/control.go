@@ -11,11 +11,13 @@ type Call struct {
 	Context context.Context
 	// Action is the operation, for example "GetRecords".
 	Action string
-	// Stream, Shard and Consumer are the names in the request. Names that the request does not
-	// contain are empty. A GetRecords call has a stream and a shard, which come from its iterator.
-	// A PutRecords call has only a stream.
-	Stream, Shard, Consumer string
-	// Records is the number of records in a PutRecord or PutRecords call.
+	// Stream, Shard, Consumer and Queue are the names in the request. Names that the request does
+	// not contain are empty. A GetRecords call has a stream and a shard, which come from its
+	// iterator. A PutRecords call has only a stream. A call with the ARN of a queue has the queue's
+	// name and its stream.
+	Stream, Shard, Consumer, Queue string
+	// Records is the number of records in a PutRecord or PutRecords call, or the number of receipt
+	// handles.
 	Records int
 	// N is the number of calls of this action so far, including this one.
 	N int
@@ -43,12 +45,14 @@ type Fault struct {
 	Cut bool
 
 	// EmptyPage makes GetRecords return no records and an iterator for the same position, even if
-	// records are available.
+	// records are available. It makes a receive from a queue return no records without a wait.
 	EmptyPage bool
 
 	// PartialFailure is called for each record of a PutRecords call, with the record's index. It
 	// returns an error code such as "ProvisionedThroughputExceededException" or "InternalFailure".
-	// An empty code stores the record.
+	// An empty code stores the record. It is also called for each entry of a call with receipt
+	// handles, for example AcknowledgeQueueRecords, whose codes are "ThrottlingException",
+	// "InternalFailureException", "InvalidArgumentException" and "ResourceNotFoundException".
 	PartialFailure func(i int) string
 
 	// After is called after the call has been carried out and before the answer is sent.

@@ -18,7 +18,7 @@
 // # What it serves
 //
 // The server supports JSON 1.1 and CBOR 1.1, over HTTP/1.1 and HTTP/2, with and without TLS. It
-// serves every operation on streams, shards, records, consumers, tags, policies and account
+// serves every operation on streams, shards, records, consumers, queues, tags, policies and account
 // settings.
 //
 // Streams really split and merge. Parent shards close and keep their records, and readers learn the
@@ -36,6 +36,11 @@
 // seconds of a subscription. Later it takes the subscription over. The ContinuationSequenceNumber
 // of an event with records is the sequence number of its last record. In an empty event it is a
 // number that no record has, and it increases with time.
+//
+// Queues deliver the records of an on-demand stream with visibility timeouts, receive counts and
+// dead letters. A receive waits for a record, also in virtual time. [Server.CreateQueue] creates a
+// queue, and [Server.QueueState] counts its records. [Config.Queues] selects the behaviours that
+// the service does not document.
 //
 // With the race detector, use a separate client for each subscription. The SDK decodes all event
 // streams of one client with the same unguarded buffer.
@@ -55,7 +60,7 @@
 // The server is not for production. It keeps records in memory, up to [Config.MaxBytes], and they
 // are lost when it stops. It has a single account. It requires signatures but does not verify them.
 // It stores policies and keys, but they have no effect. On-demand streams do not grow
-// automatically. Channels and queues are not served. Where the real service is known to behave in
+// automatically. Channels are not served. Where the real service is known to behave in
 // two ways, [Config] has a switch.
 //
 // By default the server listens on the loopback interface. It answers only requests whose Host

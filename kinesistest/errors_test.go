@@ -388,7 +388,7 @@ func TestEveryOperationsErrors(t *testing.T) {
 	must("SplitShard", `{"StreamName":"busy","ShardToSplit":"0","NewStartingHashKey":"1000"}`)
 
 	seen := map[string]int{}
-	for _, tc := range errorCases(n) {
+	for _, tc := range append(errorCases(n), queueErrorCases()...) {
 		seen[tc.action]++
 		status, _, answer := post(t, s, tc.action, jsonType, []byte(tc.body))
 		var got struct {

@@ -18,10 +18,23 @@ import (
 )
 
 // seeds contains a body for every operation. $I is replaced by a valid iterator, $T by the token of
-// a listing, $N by a sequence number and $C by the ARN of a consumer.
+// a listing, $N by a sequence number, $C by the ARN of a consumer, $Q by that of a queue and $R by
+// a receipt handle.
 var seeds = map[string]string{
 	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
 	"CreateChannel":                          `{}`,
+	"CreateQueue":                            `{"QueueName":"p","StreamConfigurationList":[{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/od","StartingPosition":{"Type":"AT_TIMESTAMP","Timestamp":1}}],"QueueAttributes":{"VisibilityTimeoutSeconds":1,"DeadLetterConfiguration":{"TargetType":"BUILT_IN","MaxReceiveCount":2}},"Tags":{"a":"1"}}`,
+	"DescribeQueue":                          `{"QueueARN":"$Q"}`,
+	"DeleteQueue":                            `{"QueueARN":"$Q"}`,
+	"UpdateQueue":                            `{"QueueARN":"$Q","QueueAttributes":{"DeadLetterConfiguration":{"TargetType":"NONE"}}}`,
+	"ListQueues":                             `{"MaxResults":1,"StreamFilter":[{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/od","StreamCreationTimestamp":1}]}`,
+	"ReceiveQueueRecords":                    `{"QueueARN":"$Q","Limit":1,"WaitTimeSeconds":1,"VisibilityTimeoutSeconds":0}`,
+	"ReceiveDeadLetterQueueRecords":          `{"QueueARN":"$Q","Limit":10,"VisibilityTimeoutSeconds":9}`,
+	"AcknowledgeQueueRecords":                `{"QueueARN":"$Q","Entries":[{"ReceiptHandle":"$R"},{"ReceiptHandle":"$R"}]}`,
+	"AcknowledgeDeadLetterQueueRecords":      `{"QueueARN":"$Q","Entries":[{"ReceiptHandle":"$R"}]}`,
+	"UpdateQueueRecordsVisibility":           `{"QueueARN":"$Q","Entries":[{"ReceiptHandle":"$R","VisibilityTimeoutSeconds":7}]}`,
+	"UpdateDeadLetterQueueRecordsVisibility": `{"QueueARN":"$Q","Entries":[{"ReceiptHandle":"$R","VisibilityTimeoutSeconds":0}]}`,
+	"RestoreDeadLetterQueueRecords":          `{"QueueARN":"$Q","Entries":[{"ReceiptHandle":"$R"}]}`,
 	"CreateStream":                           `{"StreamName":"t","ShardCount":3,"StreamModeDetails":{"StreamMode":"PROVISIONED"},"Tags":{"a":"1"},"MaxRecordSizeInKiB":2048}`,
 	"DecreaseStreamRetentionPeriod":          `{"StreamName":"s","RetentionPeriodHours":24}`,
 	"DeleteResourcePolicy":                   `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`,
@@ -90,7 +103,16 @@ func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 		tb.Fatal(err)
 	}
 	arn := s.RegisterConsumer("s", "d")
-	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n, "$C", arn).Replace
+	s.CreateOnDemandStream("od")
+	q := queueClient{tb, s, s.CreateQueue(kinesistest.Queue{Stream: "od", Name: "q"})}
+	s.Put("od", "k", []byte("x"))
+	s.Put("od", "k", []byte("y"))
+	handle := q.one(`"Limit":1`).ReceiptHandle
+	// The receives that follow do not wait for a record, because this server has no virtual time.
+	s.Control("", func(c *kinesistest.Call) kinesistest.Fault {
+		return kinesistest.Fault{EmptyPage: strings.HasPrefix(c.Action, "Receive")}
+	})
+	return s, strings.NewReplacer("$Q", q.arn, "$R", handle, "$I", *it, "$T", token.NextToken, "$N", n, "$C", arn).Replace
 }
 
 // FuzzHandler sends requests to the handler. No request may cause a panic, and each must get a

@@ -177,7 +177,7 @@ func (s *Server) call(x *exchange, body []byte) *Error {
 	about := s.engine.Target(req)
 	call := &Call{
 		Context: x.r.Context(),
-		Action:  action, Stream: about.Stream, Shard: about.Shard, Consumer: about.Consumer, Records: about.Records,
+		Action:  action, Stream: about.Stream, Shard: about.Shard, Consumer: about.Consumer, Queue: about.Queue, Records: about.Records,
 		N: n, Format: x.format.String(), Proto: x.r.Proto, Body: body,
 	}
 	var fault Fault
@@ -249,7 +249,7 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 		defer answers.Put(buf)
 	}
 	out := codec.NewEncoder(x.format, (*buf)[:0], s.cfg.IndefiniteCBOR)
-	err := s.engine.Do(time.Now(), x.action, req, inject, out)
+	err := s.do(x, req, inject, out)
 	body := out.Bytes()
 	*buf = body[:0]
 	if e := s.carriedOut(x, fault, err); e != nil {

@@ -207,8 +207,8 @@ func TestSignaturesThatAreNotWhole(t *testing.T) {
 func TestAnOperationThatIsNotServedIsExplained(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	for action, group := range map[string]string{
-		"CreateChannel": "channels", "ListChannels": "channels", "ReceiveQueueRecords": "queues",
-		"AcknowledgeDeadLetterQueueRecords": "queues", "EatCake": "EatCake is not a known operation",
+		"CreateChannel": "channels", "ListChannels": "channels", "UpdateChannel": "channels",
+		"EatCake": "EatCake is not a known operation",
 	} {
 		_, _, answer := post(t, s, action, jsonType, []byte("{}"))
 		for _, word := range []string{action, group, "weir local", "UnknownOperationException"} {

@@ -48,9 +48,9 @@ type Config struct {
 	// The limits on the size of one request still apply.
 	NoLimits bool
 
-	// StateDelay is the time that a stream or consumer spends in the states CREATING, UPDATING and
-	// DELETING. By default these states end before the call is answered. [Server.SetStateDelay]
-	// changes the value while the server runs.
+	// StateDelay is the time that a stream, consumer or queue spends in the states CREATING,
+	// UPDATING and DELETING. By default these states end before the call is answered.
+	// [Server.SetStateDelay] changes the value while the server runs.
 	StateDelay time.Duration
 
 	// ShardLimit is the maximum number of open shards in the account. The default is 20,000.
@@ -89,6 +89,9 @@ type Config struct {
 	// subscription ends when its client disconnects.
 	HoldSubscriptions bool
 
+	// Queues selects how queues behave where the documentation of the service is silent.
+	Queues QueueConfig
+
 	// IndefiniteCBOR encodes CBOR answers with indefinite lengths, as streaming writers do. By
 	// default lengths are definite.
 	IndefiniteCBOR bool
@@ -120,6 +123,7 @@ func (cfg *Config) setDefaults() {
 	if cfg.IdleEvents == 0 {
 		cfg.IdleEvents = 5 * time.Second
 	}
+	cfg.Queues.setDefaults()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -142,7 +146,7 @@ func (cfg *Config) check() error {
 	if cfg.ShardLimit < 0 {
 		errs = append(errs, fmt.Errorf("Config.ShardLimit %d: it cannot be negative", cfg.ShardLimit))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, cfg.Queues.check())...)
 }
 
 func digits(s string) bool {
@@ -198,6 +202,7 @@ func Start(cfg Config) (*Server, error) {
 		EndOnEmptyPage: cfg.EndOnEmptyPage, RefuseTrimmed: cfg.RefuseTrimmed,
 		SubscriptionLife: cfg.SubscriptionLife, IdleEvents: cfg.IdleEvents,
 		HoldSubscriptions: cfg.HoldSubscriptions, TakeoverEndsCleanly: cfg.TakeoverEndsCleanly,
+		Queues: engine.QueueRules(cfg.Queues),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("kinesistest: %w", err)

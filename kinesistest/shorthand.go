@@ -32,7 +32,8 @@ func (s *Server) CreateStream(name string, shards int) {
 	s.must(s.engine.Finish(time.Now(), name))
 }
 
-// DeleteStream deletes a stream and its consumers.
+// DeleteStream deletes a stream and its consumers. A stream with queues cannot be deleted: call
+// [Server.DeleteQueue] first.
 func (s *Server) DeleteStream(name string) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewDelete(name)))

@@ -179,7 +179,7 @@ func (l listOfOldNames) in(tree fs.FS) (found []string, err error) {
 				line = "root:" + line
 			}
 			for _, o := range here {
-				if strings.HasPrefix(o.name, "Options.") && strings.HasPrefix(name, "producer/") {
+				if strings.HasPrefix(o.name, "Options.") && (strings.HasPrefix(name, "producer/") || strings.HasPrefix(name, "queue/")) {
 					continue // it has its own Options
 				}
 				if o.use.MatchString(line) {

@@ -4,7 +4,7 @@ package archtest
 var commandUses = []string{
 	"internal/errtext", "internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
-	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
+	"health", "lambda", "producer", "promweir", "provision", "queue", "store/...", "sink/...", "kinesistest",
 	"internal/fanout", "internal/change", "internal/dump", "internal/foreign", "internal/hostcheck", "internal/kcl/...",
 	"internal/observe",
 	"internal/operate", "internal/streams", "internal/wire",

@@ -47,6 +47,11 @@ var rows = slices.Concat(commandRows, []row{
 		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
 		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver", "payload"}, sdk: true,
 	},
+	{
+		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
+		ours:  []string{".", "aggregate", "deadletter", "internal/failure", "internal/guard", "internal/notify", "internal/retry"},
+		tests: []string{"kinesistest"}, sdk: true,
+	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
@@ -263,7 +268,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

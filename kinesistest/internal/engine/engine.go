@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,19 +25,24 @@ type Config struct {
 	IdleEvents          time.Duration // time without an event before an empty event is sent
 	HoldSubscriptions   bool          // a subscription that has ended still blocks the next one
 	TakeoverEndsCleanly bool          // a subscription that was taken over ends without an exception
+
+	Queues QueueRules
 }
 
 // Engine is one account in one region. It is safe for concurrent use.
 type Engine struct {
 	cfg    Config
 	sealer *sealer
+	// identity makes the record IDs of queues unique to this engine.
+	identity [16]byte
 
 	mu         sync.Mutex // held only for work in memory, never for I/O
 	stateDelay time.Duration
 	streams    map[string]*stream
 	bySerial   map[uint64]*stream
-	lastSerial uint64
-	bytes      int64 // size of all stored records
+	queues     map[string]*queue // by ID
+	lastSerial uint64            // of streams and queues
+	bytes      int64             // size of all stored records
 	calls      map[string]*bucket
 	policies   map[string]string // resource policies by ARN
 	commitment commitment
@@ -48,11 +54,13 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no randomness for the key of iterators: %w", err)
 	}
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, sealer: s, stateDelay: cfg.StateDelay,
-		streams: map[string]*stream{}, bySerial: map[uint64]*stream{},
+		streams: map[string]*stream{}, bySerial: map[uint64]*stream{}, queues: map[string]*queue{},
 		calls: map[string]*bucket{}, policies: map[string]string{},
-	}, nil
+	}
+	_, _ = rand.Read(e.identity[:]) // never fails
+	return e, nil
 }
 
 // SetStateDelay changes the StateDelay of states that begin later.
@@ -75,16 +83,17 @@ type Request interface {
 // Target contains the resources that a request names. Names that the request does not contain are
 // empty.
 type Target struct {
-	Stream, Shard, Consumer string
-	Records                 int // number of records to put
+	Stream, Shard, Consumer, Queue string
+	Records                        int // number of records to put, or of receipt handles
 }
 
 // Inject contains faults that only the engine can apply.
 type Inject struct {
-	// EntryFaults contains an error code for each entry of PutRecords, by index. An empty code
-	// stores the entry.
+	// EntryFaults contains an error code for each entry of PutRecords, or of a call with receipt
+	// handles, by index. An entry with an empty code is carried out.
 	EntryFaults []string
-	// EmptyPage makes GetRecords return no records and an iterator for the same position.
+	// EmptyPage makes GetRecords return no records and an iterator for the same position. It makes
+	// a receive of a queue return no records without a wait.
 	EmptyPage bool
 }
 

@@ -80,17 +80,15 @@ func (r *RegisterStreamConsumer) do(c *call) error {
 	if err := c.checkTags(s.name, r.tags, nil); err != nil {
 		return err
 	}
-	limit := maxConsumers
-	if s.onDemand && c.commitment.enabled() {
-		limit = maxConsumersAdvantage
-	}
+	c.settleQueues(s, c.now)
 	switch {
 	case s.consumers[r.Name.V] != nil:
 		return inUse("Consumer %s of stream %s under account %s already exists.", r.Name.V, s.name, c.cfg.Account)
-	case len(s.consumers) >= limit:
-		return limitExceeded("This request would exceed the limit of %d registered consumers of stream %s.", limit, s.name)
 	case c.creatingConsumers() >= maxStreamsInWork:
 		return limitExceeded("This request would exceed the limit of %d consumers in state CREATING.", maxStreamsInWork)
+	}
+	if err := c.roomForConsumer(s); err != nil {
+		return err
 	}
 	created := c.now.Truncate(time.Second)
 	made := &consumer{

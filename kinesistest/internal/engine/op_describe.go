@@ -31,6 +31,8 @@ func (r *DescribeStreamSummary) do(c *call) error {
 	out.Key("OpenShardCount").Int(int64(len(s.open)))
 	out.Key("ConsumerCount").Int(int64(len(s.consumers)))
 	out.Key("ChannelCount").Int(0)
+	c.settleQueues(s, c.now)
+	out.Key("QueueCount").Int(int64(len(s.queues)))
 	out.Key("MaxRecordSizeInKiB").Int(s.maxRecordKiB)
 	if s.onDemand {
 		spread := spreadByKey

@@ -51,6 +51,11 @@ func (r *UpdateStreamMode) do(c *call) error {
 		}
 		return nil
 	}
+	if !toOnDemand {
+		if err := c.withoutQueues(s, "switched to PROVISIONED mode"); err != nil {
+			return err
+		}
+	}
 	u := c.usage(c.now)
 	switch {
 	case toOnDemand && u.onDemand >= onDemandStreamLimit:

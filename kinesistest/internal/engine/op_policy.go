@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Policy puts, gets or deletes the resource policy of a stream or consumer. The engine stores and
-// returns policies. They have no effect, because there is only one account.
+// Policy puts, gets or deletes the resource policy of a stream, consumer or queue. The engine
+// stores and returns policies. They have no effect, because there is only one account.
 type Policy struct {
 	resourceRef
 	policy optText
@@ -44,7 +44,7 @@ func (r *Policy) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, _, err := c.resolve(&r.resourceRef); err != nil {
+	if _, err := c.resolve(&r.resourceRef); err != nil {
 		return err
 	}
 	have, found := c.policies[r.resource.V]

@@ -379,7 +379,9 @@ func (c *call) put(s *stream, p *entry) (*shard, string, error) {
 		l.writeBytes.use(c.now, writeBytesPerSecond, float64(size))
 	}
 	c.bytes += size
-	return sh, sh.append(c.now, p.Data.V, p.Key, s.kms), nil
+	sequence := sh.append(c.now, p.Data.V, p.Key, s.kms)
+	s.wakeQueues()
+	return sh, sequence, nil
 }
 
 func (c *call) rateExceeded(s *stream, sh *shard) string {

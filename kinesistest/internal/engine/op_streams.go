@@ -118,7 +118,7 @@ func (r *CreateStream) do(c *call) error {
 		created: c.now.Truncate(time.Millisecond), byNumber: map[uint32]*shard{},
 		onDemand: r.mode.V == onDemand, auto: r.spread.V == spreadAuto,
 		retention: 24 * time.Hour, maxRecordKiB: 1024, warm: r.warm.V,
-		tags: maps.Clone(r.tags), consumers: map[string]*consumer{},
+		tags: maps.Clone(r.tags), consumers: map[string]*consumer{}, queues: map[string]*queue{},
 	}
 	if r.record.Set {
 		s.maxRecordKiB = r.record.V
@@ -189,6 +189,9 @@ func (r *DeleteStream) do(c *call) error {
 	}
 	if len(s.consumers) > 0 && !r.enforce.V {
 		return inUse("Stream %s under account %s has registered consumers. Deregister them, or set EnforceConsumerDeletion.", s.name, c.cfg.Account)
+	}
+	if err := c.withoutQueues(s, "deleted"); err != nil {
+		return err
 	}
 	s.steps = nil // cancels a pending change to ACTIVE
 	c.change(s, c.now, deleting)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// ChangeTags sets or removes tags of a stream or consumer. AddTagsToStream and RemoveTagsFromStream
-// use the stream's name. TagResource and UntagResource use the ARN of the stream or consumer.
+// ChangeTags sets or removes tags of a stream, consumer or queue. AddTagsToStream and
+// RemoveTagsFromStream use the stream's name. TagResource and UntagResource use an ARN.
 type ChangeTags struct {
 	resourceRef
 	add    map[string]string
@@ -18,8 +18,8 @@ type ChangeTags struct {
 	remove bool
 }
 
-// resourceRef is the part of a request that names a stream or consumer. If byARN is false, it names
-// a stream as a streamRef does. Otherwise it names a stream or consumer by its ARN.
+// resourceRef is the part of a request that names a resource. If byARN is false, it names a stream
+// as a streamRef does. Otherwise it names a stream, consumer or queue by its ARN.
 type resourceRef struct {
 	streamRef
 	resource optText
@@ -34,6 +34,9 @@ func (r *resourceRef) fields(more ...codec.Field) codec.Fields {
 }
 
 func (r *resourceRef) target(e *Engine) Target {
+	if r.namesQueue() {
+		return (&queueRef{r.resource}).target(e)
+	}
 	if r.byARN {
 		return Target{Stream: nameOfARN(r.resource.V), Consumer: nameOfConsumer(r.resource.V)}
 	}
@@ -48,17 +51,42 @@ func (r *resourceRef) validate(v *validator) {
 	}
 }
 
-// resolve returns the stream, and the consumer if the reference names one.
-func (c *call) resolve(r *resourceRef) (*stream, *consumer, error) {
-	switch {
-	case !r.byARN:
-		s, err := c.lookup(&r.streamRef)
-		return s, nil, err
-	case strings.Contains(r.resource.V, "/consumer/"):
-		return c.consumerOf(&consumerRef{consumer: r.resource})
+func (r *resourceRef) namesQueue() bool {
+	return r.byARN && strings.Contains(r.resource.V, queueInfix)
+}
+
+// owner is a resource that has tags.
+type owner struct {
+	kind, name string // for texts
+	status     status // of the queue, or of the stream
+	tags       map[string]string
+}
+
+// resolve returns the resource that a reference names.
+func (c *call) resolve(r *resourceRef) (owner, error) {
+	if r.namesQueue() {
+		q, err := c.queueOf(r.resource.V)
+		if err != nil {
+			return owner{}, err
+		}
+		return owner{"Queue", q.name, q.status, q.tags}, nil
 	}
-	s, err := c.lookup(&streamRef{arn: r.resource})
-	return s, nil, err
+	ref := &r.streamRef
+	if r.byARN {
+		ref = &streamRef{arn: r.resource}
+	}
+	if r.byARN && strings.Contains(r.resource.V, "/consumer/") {
+		s, of, err := c.consumerOf(&consumerRef{consumer: r.resource})
+		if err != nil {
+			return owner{}, err
+		}
+		return owner{"Stream", s.name, s.status, of.tags}, nil
+	}
+	s, err := c.lookup(ref)
+	if err != nil {
+		return owner{}, err
+	}
+	return owner{"Stream", s.name, s.status, s.tags}, nil
 }
 
 func (r *ChangeTags) Fields() codec.Fields {
@@ -83,20 +111,17 @@ func (r *ChangeTags) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, of, err := c.resolve(&r.resourceRef)
+	s, err := c.resolve(&r.resourceRef)
 	if err != nil {
 		return err
 	}
 	if s.status == creating || s.status == deleting {
-		return inUse("Stream %s under account %s not ACTIVE, instead in state %s", s.name, c.cfg.Account, s.status)
+		return inUse("%s %s under account %s not ACTIVE, instead in state %s", s.kind, s.name, c.cfg.Account, s.status)
 	}
 	if err := c.checkTags(s.name, r.add, r.keys); err != nil {
 		return err
 	}
 	tags := s.tags
-	if of != nil {
-		tags = of.tags
-	}
 	if r.remove {
 		for _, k := range r.keys {
 			delete(tags, k) // a missing tag is not an error
@@ -175,14 +200,11 @@ func (r *ListTags) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, of, err := c.resolve(&r.resourceRef)
+	s, err := c.resolve(&r.resourceRef)
 	if err != nil {
 		return err
 	}
 	tags := s.tags
-	if of != nil {
-		tags = of.tags
-	}
 	keys := slices.Sorted(maps.Keys(tags))
 	if r.start.Set {
 		keys = slices.DeleteFunc(keys, func(k string) bool { return k <= r.start.V })

@@ -41,6 +41,7 @@ type stream struct {
 	metrics       []string
 	tags          map[string]string
 	consumers     map[string]*consumer
+	queues        map[string]*queue // by name
 	scalings      rolling
 	modeChanges   rolling
 	encryptStarts rolling

@@ -42,10 +42,10 @@ func newSealer() (*sealer, error) {
 type ticket struct {
 	kind   ticketKind
 	issued time.Time // millisecond precision
-	stream uint64    // serial number of the stream; a re-created stream has another one
+	stream uint64    // serial number of the stream, or of the queue; a re-created one has another number
 	shard  uint32
 	index  uint64 // index of the next record
-	text   string // in a token, the start or the filter of the page; in an iterator, the stream's name
+	text   string // depends on the kind: start or filter of a page, name of a stream, number of a delivery
 }
 
 type ticketKind byte
@@ -55,6 +55,9 @@ const (
 	shardsTicket
 	streamsTicket
 	consumersTicket
+	queuesTicket
+	receiptTicket     // receipt handle of a record
+	deadReceiptTicket // receipt handle of a dead letter
 )
 
 const ticketHead = 1 + 8 + 8 + 4 + 8 + 4

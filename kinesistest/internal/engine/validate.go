@@ -87,6 +87,7 @@ var (
 	hashPattern     = newPattern(`0|([1-9]\d{0,38})`)
 	sequencePattern = newPattern(`0|([1-9]\d{0,128})`)
 	streamARN       = newPattern(`arn:aws.*:kinesis:.*:\d{12}:stream/\S+`)
+	queueARN        = newPattern(`arn:aws.*:kinesis:.*:\d{12}:queue/\S+`)
 	consumerARN     = newPattern(`^(arn):aws.*:kinesis:.*:\d{12}:.*stream\/[a-zA-Z0-9_.-]+\/consumer\/[a-zA-Z0-9_.-]+:[0-9]+`)
 	resourceARN     = newPattern(`arn:aws.*:kinesis:.*:\d{12}:.*(stream|channel|queue)/\S+`)
 )

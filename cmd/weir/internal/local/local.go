@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
@@ -25,6 +25,7 @@ import (
 type options struct {
 	cfg        kinesistest.Config
 	streams    []string
+	queues     []string
 	caFile     string
 	stateDelay time.Duration
 }
@@ -46,7 +47,10 @@ that a web page cannot reach it through a host name of its choice. With --addr
 0.0.0.0:4567, other machines and containers can use any IP address of this
 machine. If they use a host name, set it with --host.
 
-Streams and consumers become ACTIVE at once. With --state-delay they first are
+A stream with :on-demand instead of a number of shards is in on-demand mode, and
+can have queues.
+
+Streams, consumers and queues become ACTIVE at once. With --state-delay they first are
 CREATING, UPDATING or DELETING for a while, as in AWS.
 
 The KCL for Java works with and without --tls. The KPL uses TLS only, so it
@@ -56,25 +60,27 @@ GetCallerIdentity over TLS. The KPL names streams by ARN with that account, and
 calls with an account other than --account are refused.`,
 		Example: `  weir local
   weir local --stream flights:4 --stream orders:1
+  weir local --stream orders:on-demand --queue billing:orders
   weir local --addr 127.0.0.1:0                     any free port; the first line says which
   weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
   weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wanted, err := o.check()
+			wanted, queues, err := o.check()
 			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), t, wanted)
+			return o.run(cmd.Context(), t, wanted, queues)
 		},
 	}
 	cmd.Flags().StringVar(&o.cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free port")
 	cmd.Flags().StringArrayVar(&o.cfg.Hosts, "host", nil, "another host `NAME` that clients use; may be repeated")
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream to create, `NAME:SHARDS`, NAME for one shard, or NAME:on-demand; may be repeated")
+	cmd.Flags().StringArrayVar(&o.queues, "queue", nil, "queue to create, `NAME:STREAM`; STREAM is a --stream in on-demand mode; may be repeated")
 	cmd.Flags().StringVar(&o.cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
 	cmd.Flags().StringVar(&o.cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
-	cmd.Flags().DurationVar(&o.stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
+	cmd.Flags().DurationVar(&o.stateDelay, "state-delay", 0, "how long streams, consumers and queues are CREATING, UPDATING and DELETING")
 	cmd.Flags().IntVar(&o.cfg.ShardLimit, "shard-limit", 20_000, "the maximum number of open shards of the account")
 	cmd.Flags().BoolVar(&o.cfg.TLS, "tls", false, "use TLS with a certificate created at the start")
 	cmd.Flags().StringVar(&o.caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
@@ -82,36 +88,45 @@ calls with an account other than --account are refused.`,
 	return cmd
 }
 
-// check returns the streams to create, or an error if the flags are wrong.
-func (o *options) check() ([]wantedStream, error) {
+// check returns the streams and queues to create, or an error if the flags are wrong.
+func (o *options) check() ([]wantedStream, []kinesistest.Queue, error) {
 	wanted, err := parseStreams(o.streams)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	queues, err := parseQueues(o.queues, wanted)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wanted, queues, o.checkServer()
+}
+
+// checkServer checks the flags that configure the server.
+func (o *options) checkServer() error {
 	if o.caFile != "" && !o.cfg.TLS {
-		return nil, cli.Usagef("--ca-file applies only to --tls: add it")
+		return cli.Usagef("--ca-file applies only to --tls: add it")
 	}
 	if err := serve.CheckAddr("--addr", o.cfg.Addr); err != nil {
-		return nil, err
+		return err
 	}
 	for _, h := range o.cfg.Hosts {
 		if !serve.HostForm.MatchString(h) {
-			return nil, cli.Usagef("--host %q: give only a name, such as kinesis or kinesis.example.com", h)
+			return cli.Usagef("--host %q: give only a name, such as kinesis or kinesis.example.com", h)
 		}
 	}
 	switch {
 	case !accountForm.MatchString(o.cfg.Account):
-		return nil, cli.Usagef("--account %q: an account has 12 digits", o.cfg.Account)
+		return cli.Usagef("--account %q: an account has 12 digits", o.cfg.Account)
 	case o.stateDelay < 0:
-		return nil, cli.Usagef("--state-delay %v: it cannot be negative", o.stateDelay)
+		return cli.Usagef("--state-delay %v: it cannot be negative", o.stateDelay)
 	case o.cfg.ShardLimit < 1:
-		return nil, cli.Usagef("--shard-limit %d: it is at least 1", o.cfg.ShardLimit)
+		return cli.Usagef("--shard-limit %d: it is at least 1", o.cfg.ShardLimit)
 	}
-	return wanted, nil
+	return nil
 }
 
 // run serves until ctx ends.
-func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream) (err error) {
+func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream, queues []kinesistest.Queue) (err error) {
 	server, err := kinesistest.Start(o.cfg)
 	if err != nil {
 		return serve.ListenError("--addr", o.cfg.Addr, err)
@@ -124,15 +139,17 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 	}
 	client := server.Client()
 	for _, s := range wanted {
-		_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: aws.Int32(s.shards)})
-		if err != nil {
+		if _, err := client.CreateStream(ctx, s.input()); err != nil {
 			return fmt.Errorf("stream %s: %w", s.name, err)
 		}
+	}
+	for _, q := range queues {
+		server.CreateQueue(q) // the flags were checked, so it cannot fail
 	}
 	// The streams of --stream must be usable before the address is printed. A state delay would
 	// make them usable later, so set the delay only now.
 	server.SetStateDelay(o.stateDelay)
-	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
+	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted, queueARNs(server, queues))); err != nil {
 		return err
 	}
 	if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
@@ -144,7 +161,14 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 
 type wantedStream struct {
 	name   string
-	shards int32
+	shards int32 // 0 means on-demand mode
+}
+
+func (s wantedStream) input() *kinesis.CreateStreamInput {
+	if s.shards == 0 {
+		return &kinesis.CreateStreamInput{StreamName: &s.name, StreamModeDetails: &types.StreamModeDetails{StreamMode: types.StreamModeOnDemand}}
+	}
+	return &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: &s.shards}
 }
 
 var accountForm = regexp.MustCompile(`^[0-9]{12}$`)
@@ -158,9 +182,12 @@ func parseStreams(list []string) ([]wantedStream, error) {
 		if !given {
 			count = "1"
 		}
-		shards, err := strconv.ParseInt(count, 10, 32)
-		if err != nil || shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
-			return nil, cli.Usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
+		shards, err := int64(0), error(nil)
+		if count != "on-demand" {
+			shards, err = strconv.ParseInt(count, 10, 32)
+		}
+		if err != nil || count != "on-demand" && shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
+			return nil, cli.Usagef("--stream %q: write it like flights:4 or flights:on-demand, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
 		}
 		if slices.ContainsFunc(all, func(w wantedStream) bool { return w.name == name }) {
 			return nil, cli.Usagef("--stream names %s twice", name)
@@ -170,6 +197,37 @@ func parseStreams(list []string) ([]wantedStream, error) {
 	return all, nil
 }
 
+// maxQueues is the maximum number of queues of a stream.
+const maxQueues = 20
+
+func parseQueues(list []string, streams []wantedStream) ([]kinesistest.Queue, error) {
+	var all []kinesistest.Queue
+	count := map[string]int{}
+	for _, s := range list {
+		name, stream, _ := strings.Cut(s, ":")
+		if !streamForm.MatchString(name) || !slices.Contains(streams, wantedStream{stream, 0}) {
+			return nil, cli.Usagef("--queue %q: write it like billing:orders, a name of a-z, A-Z, 0-9, _ . - and a stream of --stream orders:on-demand", s)
+		}
+		if slices.ContainsFunc(all, func(q kinesistest.Queue) bool { return q.Name == name }) {
+			return nil, cli.Usagef("--queue names %s twice", name)
+		}
+		if count[stream]++; count[stream] > maxQueues {
+			return nil, cli.Usagef("--queue: a stream has at most %d queues, and %s has more", maxQueues, stream)
+		}
+		all = append(all, kinesistest.Queue{Stream: stream, Name: name})
+	}
+	return all, nil
+}
+
+// queueARNs returns a line about each queue.
+func queueARNs(server *kinesistest.Server, queues []kinesistest.Queue) []string {
+	lines := make([]string, len(queues))
+	for i, q := range queues {
+		lines[i] = fmt.Sprintf("Queue %s of stream %s is %s.", q.Name, q.Stream, server.QueueARN(q.Name))
+	}
+	return lines
+}
+
 func netAddr(addr string) (*net.TCPAddr, bool) {
 	a, err := net.ResolveTCPAddr("tcp", addr)
 	return a, err == nil
@@ -177,7 +235,7 @@ func netAddr(addr string) (*net.TCPAddr, bool) {
 
 // welcome returns a text that explains how to reach the server. Its indented lines can be pasted
 // into a shell.
-func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
+func welcome(url, region, caFile string, tls bool, streams []wantedStream, queues []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK, boto3 or the AWS CLI:\n\n", url)
 	fmt.Fprintf(&b, "  export AWS_ENDPOINT_URL_KINESIS=%s\n", url)
@@ -191,7 +249,14 @@ func welcome(url, region, caFile string, tls bool, streams []wantedStream) strin
 	}
 	b.WriteString("  aws kinesis list-streams\n")
 	for _, s := range streams {
+		if s.shards == 0 {
+			fmt.Fprintf(&b, "\nStream %s is in on-demand mode.", s.name)
+			continue
+		}
 		fmt.Fprintf(&b, "\nStream %s has %s.", s.name, cli.Count(s.shards, "shard"))
+	}
+	for _, line := range queues {
+		b.WriteString("\n" + line)
 	}
 	if len(streams) > 0 {
 		b.WriteString("\n")

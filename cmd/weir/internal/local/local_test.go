@@ -19,13 +19,14 @@ import (
 )
 
 func TestLocal(t *testing.T) {
-	c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:3", "--stream=b")
+	c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:3", "--stream=b", "--stream=o:on-demand", "--queue=work:o")
 	c.Out.Await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
 	found := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.Out.String())
 	if found == nil {
 		t.Fatalf("no endpoint in %s", c.Out)
 	}
-	if !strings.Contains(c.Out.String(), "Stream a has 3 shards.") || !strings.Contains(c.Out.String(), "Stream b has 1 shard.") {
+	if !strings.Contains(c.Out.String(), "Stream a has 3 shards.") || !strings.Contains(c.Out.String(), "Stream b has 1 shard.") ||
+		!strings.Contains(c.Out.String(), "Stream o is in on-demand mode.") || !strings.Contains(c.Out.String(), "Queue work of stream o is arn:aws:kinesis:us-east-1:000000000000:queue/") {
 		t.Errorf("it said %s", c.Out)
 	}
 	clitest.MustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")

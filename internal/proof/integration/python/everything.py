@@ -17,6 +17,8 @@ last = {}
 
 def call(name, args):
     last[name] = getattr(client, methods[name])(**args)
+    if last[name].get("Failed"):
+        raise RuntimeError("%s: %s" % (name, last[name]["Failed"]))
     if name == "SubscribeToShard":
         next(iter(last[name]["EventStream"]))
         last[name]["EventStream"].close()
@@ -26,6 +28,7 @@ served, refused = [], {}
 for name, args in operations.calls(
     consumer=lambda: last["RegisterStreamConsumer"]["Consumer"]["ConsumerARN"],
     iterator=lambda: last["GetShardIterator"]["ShardIterator"],
+    last=last,
 ):
     call(name, args() if callable(args) else args)
     served.append(name)

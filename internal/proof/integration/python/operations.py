@@ -14,12 +14,51 @@ def shard(n):
     return "shardId-%012d" % n
 
 
-def calls(consumer, iterator):
+def queue_calls(last):
+    """Returns the calls of queues, like calls. Two records are put into the stream od of the queue."""
+
+    def queue(**more):
+        return lambda: dict(QueueARN=last["CreateQueue"]["QueueDescription"]["QueueARN"], **more)
+
+    def entries(receive, **more):
+        return lambda: queue(Entries=[dict(ReceiptHandle=last[receive]["QueueRecords"][0]["ReceiptHandle"], **more)])()
+
+    normal, dead = "ReceiveQueueRecords", "ReceiveDeadLetterQueueRecords"
+    return [
+        ("CreateQueue", dict(
+            QueueName="q",
+            StreamConfigurationList=[dict(StreamARN=arn("od"), StartingPosition={"Type": "TRIM_HORIZON"})],
+            QueueAttributes=dict(VisibilityTimeoutSeconds=30, DeadLetterConfiguration=dict(TargetType="BUILT_IN", MaxReceiveCount=1)),
+            Tags={"made": "by hand"},
+        )),
+        ("DescribeQueue", queue()),
+        ("ListQueues", dict(StreamFilter=[dict(StreamARN=arn("od"))])),
+        ("PutRecords", dict(StreamName="od", Records=[dict(Data=b"four", PartitionKey="k"), dict(Data=b"five", PartitionKey="l")])),
+        (normal, queue(Limit=1)),
+        ("UpdateQueueRecordsVisibility", entries(normal, VisibilityTimeoutSeconds=60)),
+        ("AcknowledgeQueueRecords", entries(normal)),
+        (normal, queue(Limit=1, WaitTimeSeconds=1, VisibilityTimeoutSeconds=9)),
+        ("UpdateQueueRecordsVisibility", entries(normal, VisibilityTimeoutSeconds=0)),  # a dead letter now
+        (dead, queue(Limit=1)),
+        ("UpdateDeadLetterQueueRecordsVisibility", entries(dead, VisibilityTimeoutSeconds=60)),
+        ("RestoreDeadLetterQueueRecords", entries(dead)),
+        (normal, queue(Limit=1)),
+        ("UpdateQueueRecordsVisibility", entries(normal, VisibilityTimeoutSeconds=0)),
+        (dead, queue(Limit=1)),
+        ("AcknowledgeDeadLetterQueueRecords", entries(dead)),
+        ("TagResource", lambda: dict(ResourceARN=queue()()["QueueARN"], Tags={"c": "3"})),
+        ("UpdateQueue", queue(QueueAttributes=dict(VisibilityTimeoutSeconds=5))),
+        ("DeleteQueue", queue()),
+    ]
+
+
+def calls(consumer, iterator, last):
     """Returns (operation, arguments) pairs in order.
 
     The arguments can be a function that returns them. The parameter consumer is a function that
     returns the ARN of the registered consumer. The parameter iterator is a function that returns a
-    shard iterator. They are functions because these values come from the answers of earlier calls."""
+    shard iterator. They are functions because these values come from the answers of earlier calls.
+    The parameter last maps each operation to its last answer."""
     return [
         ("CreateStream", dict(StreamName=S, ShardCount=2, Tags={"made": "by hand"})),
         ("CreateStream", dict(StreamName="od", StreamModeDetails={"StreamMode": "ON_DEMAND"})),
@@ -47,6 +86,7 @@ def calls(consumer, iterator):
         ("StopStreamEncryption", dict(StreamName=S, EncryptionType="KMS", KeyId="alias/aws/kinesis")),
         ("UpdateMaxRecordSize", dict(StreamARN=arn(S), MaxRecordSizeInKiB=2048)),
         ("UpdateStreamRecordDistributionStrategy", dict(StreamARN=arn("od"), RecordDistributionStrategy="AUTO")),
+        *queue_calls(last),
         ("UpdateStreamWarmThroughput", dict(StreamName="od", WarmThroughputMiBps=5)),
         ("UpdateStreamMode", dict(StreamARN=arn("od"), StreamModeDetails={"StreamMode": "PROVISIONED"})),
         ("PutRecord", dict(StreamName=S, Data=b"one", PartitionKey="k")),

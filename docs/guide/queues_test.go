@@ -1,0 +1,83 @@
+package guide
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/queue"
+)
+
+// createQueue creates a queue that begins with the oldest record of a stream.
+func createQueue(ctx context.Context, cfg aws.Config, streamARN string) error {
+	client, err := queue.NewClient(cfg)
+	if err != nil {
+		return err
+	}
+	_, err = client.CreateQueue(ctx, queue.CreateInput{
+		Name: "orders", StreamARN: streamARN,
+		Start:      queue.Start{Type: "TRIM_HORIZON"},
+		Attributes: queue.Attributes{DeadLetters: "BUILT_IN", MaxReceiveCount: 50},
+	})
+	return err
+}
+
+// orderConsumer returns a consumer with dead letters in a file.
+func orderConsumer(cfg aws.Config) (*queue.Consumer, error) {
+	return queue.New(cfg, queue.Options{
+		Queue:       "orders",
+		Concurrency: 50,
+		OnFailure:   queue.FailurePolicy{Destination: deadletter.File("dead.ndjson"), MaxAttempts: 10},
+	})
+}
+
+// decodeOrder rejects records that are not JSON.
+func decodeOrder(_ context.Context, r queue.Record) error {
+	var order struct{ Customer string }
+	if err := json.Unmarshal(r.Data, &order); err != nil {
+		return weir.Reject(err)
+	}
+	return nil
+}
+
+// The page's consumer acknowledges orders and writes dead letters of other records.
+func TestTheQueueOfThePage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+		srv.CreateOnDemandStream("shop")
+		srv.Put("shop", "7", []byte(`{"customer":"7"}`))
+		srv.Put("shop", "8", []byte("tea"))
+		cfg := aws.Config{
+			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
+		}
+		if err := createQueue(t.Context(), cfg, srv.StreamARN("shop")); err != nil {
+			t.Fatal(err)
+		}
+		c, err := orderConsumer(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Run(ctx, queue.RecordFunc(decodeOrder)); err != nil {
+			t.Error(err)
+		}
+		text, err := os.ReadFile("dead.ndjson")
+		if err != nil {
+			t.Fatal(err)
+		}
+		letter, err := deadletter.Parse(text)
+		if n := c.Counts(); err != nil || string(letter.Data) != "tea" || letter.Reason != deadletter.Rejected || n.Acknowledged != 2 || n.Handled != 1 {
+			t.Errorf("%v, %+v, %+v", err, letter, n)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/queue"
+)
+
+// start starts a Kinesis with a queue in this process. A program uses config.LoadDefaultConfig
+// instead.
+func start() (srv *kinesistest.Server, cfg aws.Config) {
+	srv, err := kinesistest.Start(kinesistest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.CreateOnDemandStream("shop")
+	srv.CreateQueue(kinesistest.Queue{Stream: "shop", Name: "orders"})
+	return srv, aws.Config{
+		Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(),
+		Credentials: srv.Client().Options().Credentials,
+	}
+}
+
+// A consumer handles the records of a queue until its context ends.
+func ExampleNew() {
+	srv, cfg := start()
+	defer srv.Close()
+	srv.Put("shop", "customer-7", []byte("two teas"))
+
+	c, err := queue.New(cfg, queue.Options{Queue: "orders"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	err = c.Run(ctx, queue.RecordFunc(func(_ context.Context, r queue.Record) error {
+		fmt.Printf("%s ordered %s\n", r.PartitionKey, r.Data)
+		stop()
+		return nil
+	}))
+	fmt.Println(err, c.Counts().Acknowledged)
+	// Output:
+	// customer-7 ordered two teas
+	// <nil> 1
+}
+
+// A handler of batches says which records failed. The others are acknowledged.
+func ExampleFailed() {
+	handle := queue.BatchFunc(func(_ context.Context, records []queue.Record) error {
+		var failed error
+		for _, r := range records {
+			if len(r.Data) == 0 {
+				failed = errors.Join(failed, queue.Failed(r, weir.Reject(errors.New("the order is empty"))))
+			}
+		}
+		return failed
+	})
+	fmt.Println(handle(context.Background(), []queue.Record{{ID: "1", Data: []byte("tea")}, {ID: "2"}}))
+	// Output: the order is empty
+}
+
+// A client makes single calls. Here it creates a queue that begins with the oldest record.
+func ExampleNewClient() {
+	srv, cfg := start()
+	defer srv.Close()
+
+	c, err := queue.NewClient(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := c.CreateQueue(context.Background(), queue.CreateInput{
+		Name: "invoices", StreamARN: srv.StreamARN("shop"), Start: queue.Start{Type: "TRIM_HORIZON"},
+		Attributes: queue.Attributes{DeadLetters: "BUILT_IN", MaxReceiveCount: 50},
+	})
+	fmt.Println(d.Name, d.Attributes.MaxReceiveCount, err)
+	// Output: invoices 50 <nil>
+}

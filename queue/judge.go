@@ -1,0 +1,74 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/failure"
+)
+
+// history contains the failures of a record in this process.
+type history struct {
+	attempts              int // failed calls that had only this record, or named it
+	failures              int // all failed calls
+	first, latest, before time.Time
+	err                   error
+}
+
+// note adds a failure. counts is false if another record of the call may be the cause.
+func (h *history) note(err error, counts bool, now time.Time) {
+	h.failures++
+	h.err = err
+	if !counts {
+		return
+	}
+	h.attempts++
+	h.before, h.latest = h.latest, now
+	if h.first.IsZero() {
+		h.first = now
+	}
+}
+
+// judge returns whether a record is set aside after a failure, and why. worked is when another call
+// that succeeded last began, as known before the failed call.
+func judge(b *failure.Brake, h *history, rejected bool, age time.Duration, worked, now time.Time) (aside bool, why deadletter.Reason) {
+	old := 0
+	if b.Policy.MaxAge > 0 && age >= b.Policy.MaxAge {
+		old = 1
+	}
+	v := b.Judge(&failure.History{Attempts: h.attempts, First: h.first, Before: h.before}, failure.Blame{Named: true, Rejected: rejected}, 1, old, worked, now)
+	return v.Do == failure.GiveUp, v.Reason
+}
+
+// releaseDelay returns how long a record that is set aside without a destination stays hidden. The
+// queue makes it a dead letter after its last receive, so there is nothing to wait for. If the
+// queue keeps no dead letters, or if that is unknown, the delay doubles with each receive.
+func releaseDelay(deadLetters string, receiveCount int) time.Duration {
+	if deadLetters == builtIn {
+		return 0
+	}
+	const low, high = 2 * time.Second, 15 * time.Minute
+	return min(low<<min(max(receiveCount-1, 0), 16), high)
+}
+
+// builtIn is the target of dead letters in the queue itself.
+const builtIn = "BUILT_IN"
+
+// releaseAtStop reports whether a record that was never started is released when Run stops. Other
+// waiting records are handled before the stop: a release costs a receive, and a record must not
+// become a dead letter of the queue because of many stops.
+func releaseAtStop(receiveCount, most int) bool {
+	if most == 0 {
+		most = defaultMaxReceives
+	}
+	return receiveCount*2 <= most
+}
+
+// defaultMaxReceives is the service's default of MaxReceiveCount.
+const defaultMaxReceives = 6
+
+// lowReceiveCount reports whether a queue's MaxReceiveCount is low. A record needs one receive per
+// attempt of MaxHold, and spends more in crashes and restarts.
+func lowReceiveCount(a Attributes) bool {
+	return a.DeadLetters == builtIn && a.MaxReceiveCount > 0 && a.MaxReceiveCount < 10
+}

@@ -1,0 +1,167 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// poll is a receive in flight.
+type poll struct {
+	limit    int
+	reserved int64
+	began    time.Time
+}
+
+// admission is an answer that waits for memory.
+type admission struct {
+	poll  *poll
+	bytes int64
+	grant chan struct{} // closed when the memory is reserved
+	ctx   context.Context
+}
+
+// receive starts the receives that the flow allows.
+func (r *run) receive(now time.Time) {
+	if r.stopping || r.checking || now.Before(r.pollAgain) {
+		return
+	}
+	for {
+		r.flow.held = r.active + max(0, r.pausing-10*r.options.Concurrency)
+		limit, bytes := r.flow.want()
+		if limit == 0 {
+			return
+		}
+		p := &poll{limit: limit, reserved: bytes, began: now}
+		r.flow.calls++
+		r.flow.asked += limit
+		r.flow.reserved += bytes
+		r.start(func() func() {
+			out, err := r.api.Receive(r.receives, ReceiveInput{
+				QueueARN: r.arn, Limit: limit, Wait: r.options.Wait, Hold: r.options.Hold, Admit: r.admitter(p),
+			})
+			end := time.Now()
+			if out.Answered.IsZero() {
+				out.Answered = later(p.began, end.Add(-time.Second))
+			}
+			return func() { r.answered(p, &out, err, end) }
+		})
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// admitter returns the function that makes an answer wait until there is memory for it. An answer
+// within its reservation does not wait.
+func (r *run) admitter(p *poll) func(context.Context, int64) error {
+	reserved := p.reserved
+	return func(ctx context.Context, length int64) error {
+		bytes := answerBytes(length * 3 / 4) // base64
+		if bytes <= reserved {
+			return nil
+		}
+		a := &admission{poll: p, bytes: bytes, grant: make(chan struct{}), ctx: ctx}
+		r.post(func() { r.admissions = append(r.admissions, a) })
+		select {
+		case <-a.grant:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// admit gives memory to waiting answers, in their order. One answer always fits, because flow.want
+// limits its records.
+func (r *run) admit() {
+	for len(r.admissions) > 0 {
+		a := r.admissions[0]
+		others := r.flow.bytes + r.flow.reserved - a.poll.reserved
+		if a.ctx.Err() == nil && others > 0 && others+a.bytes > r.flow.mostBytes {
+			return
+		}
+		r.admissions = r.admissions[1:]
+		if a.ctx.Err() == nil {
+			r.flow.reserved += a.bytes - a.poll.reserved
+			a.poll.reserved = a.bytes
+			close(a.grant)
+		}
+	}
+}
+
+// answered handles the result of a receive.
+func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
+	r.flow.calls--
+	r.flow.asked -= p.limit
+	r.flow.reserved -= p.reserved
+	bytes := 0
+	for i := range out.Records {
+		bytes += len(out.Records[i].Data)
+	}
+	tell(r, r.options.Events.Received, Received{Time: p.began, Took: end.Sub(p.began), Limit: p.limit, Records: len(out.Records), Bytes: bytes, Err: err})
+	r.count(func(n *Counts) {
+		n.Receives++
+		switch {
+		case err != nil && kindOf(err) != canceled:
+			n.FailedReceives++
+		case len(out.Records) == 0:
+			n.EmptyReceives++
+		}
+	})
+	if err != nil {
+		r.receiveFailed(err)
+		return
+	}
+	r.received = true
+	r.polls.Reset()
+	r.flow.answered(p.limit, len(out.Records), end.Sub(p.began))
+	for _, rec := range out.Records {
+		r.arrive(rec, out.Answered)
+	}
+}
+
+// receiveFailed decides what follows a failed receive.
+func (r *run) receiveFailed(err error) {
+	if r.stopping {
+		return
+	}
+	k := kindOf(err)
+	r.flow.allowed = 1
+	r.pollAgain = time.Now().Add(r.polls.Next())
+	switch {
+	case k == missing:
+		r.checkQueue(err)
+	case (k == denied || k == invalid) && !r.received:
+		r.stop(fmt.Errorf("weir: the queue %s cannot be received from: %w", r.arn, err))
+	default:
+		r.failed(err, "a receive failed; weir tries again")
+	}
+}
+
+// checkQueue stops the run if the queue no longer exists.
+func (r *run) checkQueue(why error) {
+	if r.checking {
+		return
+	}
+	r.checking = true
+	r.start(func() func() {
+		d, err := r.api.DescribeQueue(r.calls, r.arn)
+		return func() {
+			r.checking = false
+			switch {
+			case err == nil && d.Status == Deleting:
+				r.stop(fmt.Errorf("%w: %s is being deleted", ErrQueueNotFound, r.arn))
+			case err != nil && (kindOf(err) == missing || kindOf(err) == denied && !r.received):
+				r.stop(fmt.Errorf("%w: %s: %w", ErrQueueNotFound, r.arn, errors.Join(why, err)))
+			default:
+				r.failed(why, "the queue delivers no records now; weir tries again")
+			}
+		}
+	})
+}
