@@ -27,7 +27,8 @@ import software.amazon.kinesis.retrieval.polling.PollingConfig;
 /**
  * Reads a stream with the KCL and its default client, and prints what it is given: "R shard sequence subsequence key data" for a
  * record, "E shard" for the end of a shard. Arguments: the endpoints of Kinesis and DynamoDB, the stream, the application, and
- * polling or fanout. Ends like a crash when its standard input does, and in order after an s there.
+ * polling or fanout. With a sixth argument, the worker has that name, and all settings have their defaults. Ends like a crash when
+ * its standard input does, and in order after an s there.
  */
 public final class KclReader {
   public static void main(String[] args) throws Exception {
@@ -40,18 +41,24 @@ public final class KclReader {
         DynamoDbAsyncClient.builder().region(region).credentialsProvider(who).endpointOverride(URI.create(args[1])).build();
     CloudWatchAsyncClient metrics =
         CloudWatchAsyncClient.builder().region(region).credentialsProvider(who).endpointOverride(URI.create(args[1])).build();
+    boolean defaults = args.length > 5;
+    String name = defaults ? args[5] : UUID.randomUUID().toString();
     ConfigsBuilder configs =
         new ConfigsBuilder(
             new SingleStreamTracker(
                 args[2], InitialPositionInStreamExtended.newInitialPosition(InitialPositionInStream.TRIM_HORIZON)),
-            args[3], kinesis, dynamo, metrics, UUID.randomUUID().toString(), Processor::new);
+            args[3], kinesis, dynamo, metrics, name, Processor::new);
     var retrieval = configs.retrievalConfig();
     if (args[4].equals("polling")) {
-      retrieval.retrievalSpecificConfig(new PollingConfig(args[2], kinesis).idleTimeBetweenReadsInMillis(250));
+      PollingConfig polling = new PollingConfig(args[2], kinesis);
+      retrieval.retrievalSpecificConfig(defaults ? polling : polling.idleTimeBetweenReadsInMillis(250));
     }
-    // Shorter than by default, to find children sooner.
-    var coordinator = configs.coordinatorConfig().parentShardPollIntervalMillis(1000).shardConsumerDispatchPollIntervalMillis(200);
-    var leases = configs.leaseManagementConfig().failoverTimeMillis(5000).shardSyncIntervalMillis(5000);
+    var coordinator = configs.coordinatorConfig();
+    var leases = configs.leaseManagementConfig();
+    if (!defaults) { // shorter, to find children sooner
+      coordinator.parentShardPollIntervalMillis(1000).shardConsumerDispatchPollIntervalMillis(200);
+      leases.failoverTimeMillis(5000).shardSyncIntervalMillis(5000);
+    }
     Scheduler scheduler =
         new Scheduler(
             configs.checkpointConfig(), coordinator, leases, configs.lifecycleConfig(),
