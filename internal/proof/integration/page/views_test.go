@@ -143,6 +143,9 @@ func (s *site) controls() (all []string) {
 		if is == "" {
 			return all
 		}
+		if strings.HasSuffix(is, "unseen") { // the page may be replacing its content
+			s.do(chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(control, &is))
+		}
 		if strings.HasSuffix(is, "unseen") {
 			s.t.Errorf("the focus cannot be seen on %q", is)
 		}
