@@ -45,7 +45,8 @@ type leadership struct {
 	own      lease.Streams // names in stored form, for the plan
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
-	withheld []string      // streams whose leases no worker gets, see [lease.Withheld]
+	notices  notices
+	withheld []string // streams whose leases no worker gets, see [lease.Withheld]
 }
 
 // look requests a look at the store at once. It and the next six methods are safe for concurrent
@@ -227,6 +228,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)
+		l.notices.log(l.cfg.Log, view, paused)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))

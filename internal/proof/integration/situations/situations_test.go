@@ -125,10 +125,10 @@ func (of *situation) check(t *testing.T, w *world, common *stage, b *browser) {
 	})
 	t.Logf("all agree %s after the situation was created", time.Since(began).Round(time.Second))
 	b.picture(t, s.page+"/app?app="+s.app, of.app)
-	of.checkSteps(s)
 	if *logs != "" {
-		s.keepLogs(*logs)
+		s.keepLogs(*logs) // before a next step changes the situation
 	}
+	of.checkSteps(s)
 }
 
 // differences compares what the tools say with the table.
