@@ -169,6 +169,10 @@ sink: servers ## Effects exactly once on each database: 60,000 records under fir
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -p 1 -bench Sink -benchtime 300x ./sqlite ./postgres ./mysql
 
 .PHONY: failures
+.PHONY: sink-partitions
+sink-partitions: servers ## Effects per second of a shard with partitions of its keys, on Postgres with 2 ms for each statement (about a minute)
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench SinkPartitions -benchtime 1x ./postgres
+
 failures: ## A record among 20,000 that can never be handled, and what handlers need away for a minute: counted (about four minutes); FLIGHTS=FILE for other records
 	scripts/failures.sh $(FLIGHTS)
 

@@ -43,17 +43,22 @@ func (c *Consumer) config(terms *termHandlers) run.Config {
 		Expired: source.IfExpired(o.Expired), FanOut: o.FanOut.on(),
 		Times: o.times(), ListInterval: o.Timing.ListInterval, IdleInterval: o.Polling.IdleInterval,
 	}
-	if p := &o.Concurrency; p.on() {
+	p := o.Concurrency
+	if terms != nil && terms.partitions > 0 {
+		p = p.of(terms.partitions)
+	}
+	if p.on() {
 		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.MaxRecords, Bytes: p.MaxBytes, Age: p.MaxAge}
 	}
 	if terms != nil {
+		of.Partitions = terms.partitions
 		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, terms.pull != nil, terms.position != nil, terms.idle
 	}
 	return run.Config{
 		Config: of, Client: c.client, Store: c.store, Off: c.off, OnEvent: o.OnEvent,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
 		Streams: c.streams, Asks: o.DiscoverStreams != nil, Shards: o.Shards,
-		Path: o.Transport.path(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: o.Concurrency.MaxCalls,
+		Path: o.Transport.path(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: p.MaxCalls,
 		FanOutName: o.FanOut.Name, FanOutARNs: o.FanOut.ARNs, FanOutExisting: o.FanOut.Mode == FanOutExisting,
 		FanOutTemporary: o.FanOut.Mode == FanOutTemporary, NoHistory: o.NoHistory,
 		StallAfter: o.Timing.StallAfter, HandlerTimeout: o.Timing.HandlerTimeout, StopTimeout: o.Timing.StopTimeout,

@@ -24,8 +24,8 @@ import "time"
 // any order. In such a stream, records with the same key are in different shards, so weir keeps no
 // order between them either.
 //
-// Keys works with [Consumer.Run], not with RunShards, RunPull and Records, and not with
-// ReuseBuffers.
+// Keys works with [Consumer.Run], and with RunShards if [ShardHandlers].Partitions is set. It does
+// not work with RunPull, Records and ReuseBuffers.
 type Concurrency struct {
 	// Keys is the number of keys of a shard that are handled at the same time, 2 to 10,000. With 0,
 	// the default, and with 1, weir handles one batch after the other, with records of all keys.
@@ -49,6 +49,17 @@ type Concurrency struct {
 
 // on reports whether keys are handled in parallel.
 func (p *Concurrency) on() bool { return p.Keys > 1 }
+
+// of returns the limits for a number of partitions of a shard. Without Keys, all partitions are
+// handled at the same time.
+func (p Concurrency) of(partitions int) Concurrency {
+	if !p.on() {
+		p.Keys = partitions
+		p.check(false, func(string, string, ...any) {})
+	}
+	p.Keys = min(p.Keys, partitions)
+	return p
+}
 
 // check fills in the defaults and reports invalid values.
 func (p *Concurrency) check(reuse bool, bad badFunc) {

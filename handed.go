@@ -135,6 +135,7 @@ func (d *handed) next(p delivery.Part) *Batch {
 		Stream: d.From.Stream, Shard: d.From.Shard, Epoch: d.Epoch(), Behind: d.Behind, End: p.End,
 		Idle: d.Idle, Tip: d.Tip, Attempt: d.Attempts + 1, FirstFailure: d.History.First, delivery: d, use: p.Use,
 	}
+	b.Partition, b.DoneBefore = d.Partition(p)
 	switch n := len(p.Records); {
 	case d.Calls == 1 && d.first != nil:
 		b.Records = d.first[p.From : p.From+n : p.From+n] // records before it may have been dead-lettered

@@ -89,6 +89,12 @@ type Batch struct {
 	Epoch uint64
 	// Records are in the order of the shard. They are empty only when End or Idle is set.
 	Records []Record
+	// Partition is the partition of the records with [ShardHandlers].Partitions: 0 to Partitions-1.
+	// Otherwise it is 0.
+	Partition int
+	// DoneBefore is a position before which all records of the shard are done, in all partitions.
+	// weir sets it only with [ShardHandlers].Partitions. It is zero if none is done in this term.
+	DoneBefore Position
 	// Behind is the distance in time between the read of this batch and the newest record of the
 	// shard. It is negative if it is unknown. The service sends the value at the end of an answer,
 	// so the first batches of a large answer have the value of the previous answer.

@@ -74,6 +74,21 @@ type ShardHandlers struct {
 	// without that position weir would read the shard again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 
+	// Partitions divides the partition keys of a shard into this number of partitions, 2 to 1,024,
+	// which weir handles at the same time. [shard.Partition] says to which partition a key belongs.
+	// Each batch has records of one partition, in the order of the shard. At most one batch of a
+	// partition is handled at a time, so the order within each key is kept. With 0, the default,
+	// and with 1, weir handles one batch of a shard after the other.
+	//
+	// [Options].Concurrency applies to partitions as it does to keys, and may be left out: Keys
+	// then defaults to Partitions. The last batch of a shard has no records, and comes when all
+	// partitions are done. Several goroutines call the handler of a term.
+	//
+	// A sink that keeps positions itself keeps one for each partition, and one for the shard, which
+	// its Position returns: the position before which it has the records of all partitions.
+	// [Batch].DoneBefore says how far that position may move. Package sink does all of this.
+	Partitions int
+
 	// KeepsRecords declares that handlers use the records of a batch after they have returned.
 	// RunShards then refuses [Options].ReuseBuffers, which would overwrite the records. Defaults to
 	// false.
@@ -82,10 +97,11 @@ type ShardHandlers struct {
 
 // RunShards does what [Consumer.Run] does, with a separate handler for each term.
 //
-// RunShards returns an [OptionError] before it reads anything if Open is nil, if Idle is out of its
-// range, with [Options].Concurrency, and with Options.ReuseBuffers if the handlers keep records.
+// RunShards returns an [OptionError] before it reads anything if Open is nil, if Idle or Partitions
+// is out of its range, with [Options].Concurrency but without Partitions, and with
+// Options.ReuseBuffers if the handlers keep records or have partitions.
 func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
-	t := termHandlers{of: "ShardHandlers", open: h.Open, idle: h.Idle, position: h.Position, keeps: h.KeepsRecords}
+	t := termHandlers{of: "ShardHandlers", open: h.Open, idle: h.Idle, position: h.Position, keeps: h.KeepsRecords, partitions: h.Partitions}
 	if err := t.check(&c.opts); err != nil {
 		return err
 	}
@@ -101,9 +117,14 @@ type termHandlers struct {
 	idle     time.Duration
 	position func(ctx context.Context, stream, shard string) (Position, error)
 	keeps    bool // handlers use records after they have returned
+	// partitions is the number of partitions of a shard. check sets it to 0 for one partition.
+	partitions int
 }
 
-const leastIdle, mostIdle = 100 * time.Millisecond, time.Hour
+const (
+	leastIdle, mostIdle = 100 * time.Millisecond, time.Hour
+	mostPartitions      = 1024
+)
 
 // check returns an error for invalid fields, and for options that the handlers cannot be combined
 // with.
@@ -117,8 +138,19 @@ func (h *termHandlers) check(o *Options) error {
 		return badOption(h.of+".Idle", "%v must be between %v and %v, or 0 for no calls", h.idle, leastIdle, mostIdle)
 	case h.keeps && o.ReuseBuffers:
 		return badOption("Options.ReuseBuffers", "cannot be combined with %s.KeepsRecords, because it overwrites the records that the handlers keep: leave Options.ReuseBuffers out", h.of)
-	case o.Concurrency.on():
-		return badOption("Options.Concurrency", "cannot be combined with RunShards, RunPull and Records, which handle the batches of a shard one after the other: use Run, or leave Options.Concurrency out")
+	case h.partitions < 0 || h.partitions > mostPartitions:
+		return badOption("ShardHandlers.Partitions", "%d must be between 2 and %d, or 0 for one batch after the other", h.partitions, mostPartitions)
+	case h.partitions > 1 && h.idle != 0:
+		return badOption("ShardHandlers.Idle", "cannot be combined with ShardHandlers.Partitions, because an idle call is for the whole shard: leave one of them out")
+	case h.partitions > 1 && o.ReuseBuffers:
+		return badOption("Options.ReuseBuffers", "cannot be combined with ShardHandlers.Partitions: a record may wait for its partition after its buffer is reused")
+	case h.partitions > 1 && o.Batching.MaxWait > 0:
+		return badOption("Options.Batching.MaxWait", "cannot be combined with ShardHandlers.Partitions: leave Options.Batching.MaxWait out")
+	case o.Concurrency.on() && h.partitions <= 1:
+		return badOption("Options.Concurrency", "cannot be combined with RunShards without ShardHandlers.Partitions, or with RunPull and Records, which handle the batches of a shard one after the other: use Run, or leave Options.Concurrency out")
+	case h.partitions == 1:
+		h.partitions = 0
+		return nil
 	case h.pull == nil:
 		return nil
 	case o.Filter.NotJSON == FailNotJSON:

@@ -7,7 +7,7 @@
 # The parts, in groups that are fetched in parallel:
 #
 #	npm axe lifion lambda-node       Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
-#	python lambda-python             Python 3.9 or newer with venv
+#	python lambda-python multilang   Python 3.9 or newer with venv; multilang also npm
 #	dynamodb-local java java1 elasticmq
 #	                                 a JDK 17 or newer with Maven
 #	debian releases prometheus nginx apt-get; releases holds MySQL and Valkey from other Debian releases
@@ -97,6 +97,30 @@ fetch_python() {
 	python3 -m venv "$deps/python" >&2
 	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
 	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
+}
+
+# The libraries of programs of the MultiLangDaemon: the source distributions of amazon_kclpy, which
+# have the sample programs, and aws-kcl.
+fetch_multilang() {
+	list=$here/servers/multilang.txt
+	current multilang "$list" && return
+	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
+	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
+	echo "fetch-servers: amazon_kclpy and aws-kcl into $deps/multilang" >&2
+	rm -rf "$deps/multilang"
+	mkdir -p "$deps/multilang"
+	python3 -m venv "$deps/multilang/python" >&2
+	grep -v '^#' "$list" | while read -r kind name version; do
+		case $kind in
+		pip)
+			"$deps/multilang/python/bin/pip" -q --disable-pip-version-check download --no-deps \
+				--no-binary :all: -d "$deps/multilang" "$name==$version" >&2
+			(cd "$deps/multilang" && tar xzf "$name-$version.tar.gz")
+			;;
+		npm) (cd "$deps/multilang" && npm install --ignore-scripts --no-audit --no-fund --loglevel=error "$name@$version" >&2) ;;
+		esac
+	done
+	cat "$list" >"$deps/multilang/.fetched"
 }
 
 functions=$here/servers/lambda
@@ -400,7 +424,7 @@ group() {
 	done
 }
 
-all='npm axe lifion lambda-node python lambda-python dynamodb-local java java1 elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
+all='npm axe lifion lambda-node python lambda-python multilang dynamodb-local java java1 elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
 wanted_parts=${*:-$all}
 for part in $wanted_parts; do
 	case " $all " in *" $part "*) ;; *)
@@ -413,7 +437,7 @@ done
 pids=
 group npm axe lifion lambda-node &
 pids="$pids $!"
-group python lambda-python &
+group python lambda-python multilang &
 pids="$pids $!"
 group dynamodb-local java java1 elasticmq &
 pids="$pids $!"

@@ -86,3 +86,8 @@ func ExampleParse() {
 	// 17 true <nil>
 	// 1970-01-01T00:00:00.000Z true <nil>
 }
+
+func ExamplePartition() {
+	fmt.Println(shard.Partition("customer-1", 16) == shard.Partition("customer-1", 16))
+	// Output: true
+}

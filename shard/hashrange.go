@@ -24,6 +24,24 @@ func HashOf(partitionKey string) HashKey {
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
+// Partition returns the partition of a partition key, 0 to n-1, if the keys are divided into n
+// partitions. With n below 2 it returns 0. The result never changes between versions, because sinks
+// store positions of partitions. It does not depend on the shard of the key.
+func Partition(key string, n int) int {
+	if n < 2 {
+		return 0
+	}
+	h := uint64(14695981039346656037) // FNV-1a
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * 1099511628211
+	}
+	// The low bits of FNV-1a depend on the low bits of the bytes alone. Mix all bits into the high
+	// ones, and scale these to n.
+	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
+	part, _ := bits.Mul64(h, uint64(n))
+	return int(part)
+}
+
 // ParseHashKey parses a decimal hash key from 0 to 2^128−1 without leading zeros.
 func ParseHashKey(s string) (HashKey, error) {
 	var k HashKey

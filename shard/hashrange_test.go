@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -203,4 +204,26 @@ func FuzzParseHashKey(f *testing.F) {
 			t.Errorf("%q is read as %s", s, k)
 		}
 	})
+}
+
+// Sinks store positions of partitions, so a key must never move to another partition.
+func TestPartitionsOfKeysStay(t *testing.T) {
+	for i, want := range []int{11, 9, 4, 6, 1, 5} {
+		if got := shard.Partition(fmt.Sprint("k", 9+i), 16); got != want {
+			t.Errorf("Partition of k%d of 16 is %d, was %d", 9+i, got, want)
+		}
+	}
+	const n, keys = 64, 64_000
+	counts := make([]int, n)
+	for i := range keys {
+		counts[shard.Partition(fmt.Sprint("customer-", i), n)]++
+	}
+	if least, most := slices.Min(counts), slices.Max(counts); least < keys/n*8/10 || most > keys/n*12/10 {
+		t.Errorf("the partitions have %d to %d keys, of %d", least, most, keys)
+	}
+	for n := range 2 {
+		if got := shard.Partition("k", n); got != 0 {
+			t.Errorf("Partition of %d = %d", n, got)
+		}
+	}
 }

@@ -47,7 +47,7 @@ func TestThePagesRun(t *testing.T) {
 	module := extract(t)
 	write(t, filepath.Join(module, "booked", "main.go"), booked)
 	bin := filepath.Join(module, "bin")
-	if out, err := inModule(t, module, "build", "-o", bin+string(filepath.Separator), "./first-consumer", "./exactly-once", "./booked").CombinedOutput(); err != nil {
+	if out, err := inModule(t, module, "build", "-o", bin+string(filepath.Separator), "./first-consumer", "./exactly-once", "./exactly-once-parallel", "./booked").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	srv := kinesistest.NewServer(t)
@@ -86,30 +86,35 @@ func TestThePagesRun(t *testing.T) {
 			t.Errorf("it printed %q, and the page has something else", got)
 		}
 	})
-	t.Run("exactly-once", func(t *testing.T) {
-		srv.Put("orders", "ann", []byte(`{"id":"o-1","customer":"ann"}`))
-		srv.Put("orders", "ann", []byte(`???`))
-		srv.Put("orders", "bob", []byte(`{"id":"o-2","customer":"bob"}`))
-		worker := start(t, srv, filepath.Join(bin, "exactly-once"))
-		const want = "o-1 of ann, o-2 of bob"
-		got := ""
-		for range 300 {
-			time.Sleep(100 * time.Millisecond)
-			ask := exec.CommandContext(t.Context(), filepath.Join(bin, "booked"))
-			ask.Dir = worker.dir
-			out, _ := ask.CombinedOutput() // an error until there is a table
-			if got = string(out); got == want {
-				break
-			}
+	srv.Put("orders", "ann", []byte(`{"id":"o-1","customer":"ann"}`))
+	srv.Put("orders", "ann", []byte(`???`))
+	srv.Put("orders", "bob", []byte(`{"id":"o-2","customer":"bob"}`))
+	for _, page := range []string{"exactly-once", "exactly-once-parallel"} {
+		t.Run(page, func(t *testing.T) { books(t, srv, bin, page) })
+	}
+}
+
+// books runs a program that books the orders of the stream, until it has booked all of them.
+func books(t *testing.T, srv *kinesistest.Server, bin, program string) {
+	worker := start(t, srv, filepath.Join(bin, program))
+	const want = "o-1 of ann, o-2 of bob"
+	got := ""
+	for range 300 {
+		time.Sleep(100 * time.Millisecond)
+		ask := exec.CommandContext(t.Context(), filepath.Join(bin, "booked"))
+		ask.Dir = worker.dir
+		out, _ := ask.CombinedOutput() // an error until there is a table
+		if got = string(out); got == want {
+			break
 		}
-		worker.stop()
-		if got != want {
-			t.Errorf("booked %q", got)
-		}
-		if letters, err := os.ReadFile(filepath.Join(worker.dir, "orders.dead.ndjson")); err != nil || strings.Count(string(letters), "\n") != 1 {
-			t.Errorf("letters: %q, %v", letters, err)
-		}
-	})
+	}
+	worker.stop()
+	if got != want {
+		t.Errorf("booked %q", got)
+	}
+	if letters, err := os.ReadFile(filepath.Join(worker.dir, "orders.dead.ndjson")); err != nil || strings.Count(string(letters), "\n") != 1 {
+		t.Errorf("letters: %q, %v", letters, err)
+	}
 }
 
 // worker is a process that runs the program of a page in a new folder.

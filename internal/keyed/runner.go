@@ -51,15 +51,20 @@ type dispatch struct {
 
 // Config configures a Runner.
 type Config struct {
-	Host    Host
-	Keys    int // maximum number of concurrent calls
-	Records int // maximum number of records of a call
-	Bytes   int // maximum size of a call's data; 0 means no limit
-	Limits  Limits
-	Slots   *Slots
-	Budget  *memory.Budget
-	From    *source.Origin // the shard of the records
-	Goexit  error          // ends Run when user code ends its goroutine
+	Host Host
+	Keys int // maximum number of concurrent calls
+	// Partitions is the number of partitions of the keys; see [Span]. 0 means none.
+	Partitions int
+	Records    int // maximum number of records of a call
+	Bytes      int // maximum size of a call's data; 0 means no limit
+	Limits     Limits
+	Slots      *Slots
+	Budget     *memory.Budget
+	// Done is the position before which all records were done when the runner was made. It is zero
+	// if that is unknown.
+	Done   shard.Position
+	From   *source.Origin // the shard of the records
+	Goexit error          // ends Run when user code ends its goroutine
 }
 
 // Limits limit how far a Runner may go beyond the oldest record that is not done.
@@ -101,7 +106,7 @@ type Step struct {
 func New(c Config) *Runner {
 	r := &Runner{Config: c, changed: make(chan struct{}, 1)}
 	r.span = NewSpan(c.Keys, c.Records)
-	r.span.MostBytes = c.Bytes
+	r.span.MostBytes, r.span.Partitions = c.Bytes, c.Partitions
 	r.stopping, r.endsNow = context.WithCancel(context.Background())
 	c.Budget.Open(&r.share)
 	return r
@@ -112,6 +117,15 @@ func (r *Runner) Mark() shard.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.span.Mark()
+}
+
+// DoneBefore returns the position before which all records are done, as far as this runner and its
+// predecessors know. It is zero if they know none.
+func (r *Runner) DoneBefore() shard.Position {
+	if mark := r.Mark(); !mark.IsZero() {
+		return mark
+	}
+	return r.Done
 }
 
 // Fits waits until there is room for n records, and takes memory for them. bytes is the size of

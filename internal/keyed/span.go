@@ -17,7 +17,7 @@ import (
 
 // Span is the part of a shard from the first record that is not done to the last record that was
 // added. The records of a partition key are in one lane, in order. At most one call has records of
-// a lane. Each record without a key has its own lane.
+// a lane. Without partitions, each record without a key has its own lane.
 //
 // One slot is reserved for the lane of the oldest record. The record that all others wait for
 // therefore waits only for running calls. Calls that wait for the oldest record have no slot, see
@@ -28,9 +28,13 @@ type Span struct {
 	// MostBytes is the maximum size of a call's data. A single record may be larger. 0 means no
 	// limit.
 	MostBytes int
-	seed      maphash.Seed
-	ready     queue // lanes that may begin
-	*arena          // contains the lanes of keys; keys with the same hash share a lane
+	// Partitions is the number of partitions into which the keys are divided. A lane then has the
+	// records of a partition, and a call can have records of several keys. With 0, a lane has the
+	// records of one key.
+	Partitions int
+	seed       maphash.Seed
+	ready      queue // lanes that may begin
+	*arena           // contains the lanes of keys; keys with the same hash share a lane
 
 	first, last *chunk
 	length      int // number of records from the first that is not done
@@ -42,7 +46,8 @@ type Span struct {
 	mark        shard.Position
 }
 
-// Lane contains the records of one key, or of keys with the same hash, that are not done.
+// Lane contains the records of one key, of keys with the same hash, or of one partition of the
+// keys, that are not done.
 type Lane struct {
 	Records []source.Record // of a call; they must not be changed and are valid until Return
 	call    *Call           // nil if no call has Records
@@ -137,12 +142,15 @@ func (s *Span) pass(c *chunk) {
 
 // lane returns the lane of a key.
 func (s *Span) lane(key string) *Lane {
-	if key == "" {
+	if key == "" && s.Partitions == 0 {
 		l := s.open()
 		l.alone = true
 		return l
 	}
-	hash := maphash.String(s.seed, key)
+	hash := uint64(shard.Partition(key, s.Partitions))
+	if s.Partitions == 0 {
+		hash = maphash.String(s.seed, key)
+	}
 	l := s.lanes.find(hash)
 	if l == nil {
 		l = s.open()
@@ -199,7 +207,7 @@ func (s *Span) Begin(l *Lane) {
 	}
 	l.taken, l.till = l.head, l.head
 	n, together, key, bytes := 1, true, l.head.record().Key, len(l.head.record().Data)
-	for it := l.head.next; it != nil && n < s.most && it.record().Key == key; it = it.next {
+	for it := l.head.next; it != nil && n < s.most && (s.Partitions > 0 || it.record().Key == key); it = it.next {
 		if bytes += len(it.record().Data); s.MostBytes > 0 && bytes > s.MostBytes {
 			break
 		}

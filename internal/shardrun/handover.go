@@ -14,6 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
 )
 
 // Handover hands a batch to the user's code until all of it is done. The handler and the delivery
@@ -77,6 +78,20 @@ func (d *Handover) Context() context.Context { return &d.ctx }
 // IsKeyed reports whether all records of the batch have one key, and batches of other keys are
 // handled at the same time.
 func (d *Handover) IsKeyed() bool { return d.key != nil }
+
+// Partition returns the partition of the records of a call, and the position before which all
+// records of the shard are done, if that is known. Both are zero without partitions. In a trial, a
+// call has a single record and no key.
+func (d *Handover) Partition(p delivery.Part) (of int, doneBefore Position) {
+	n := d.loop.in.Partitions
+	if n == 0 || len(p.Records) == 0 {
+		return 0, Position{}
+	}
+	if d.key != nil {
+		doneBefore = d.key.Runner().DoneBefore()
+	}
+	return shard.Partition(p.Records[0].Key, n), doneBefore
+}
 
 // WantedBack reports whether the handler should stop after the record at hand, because another
 // worker is to get the lease.

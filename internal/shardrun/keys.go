@@ -20,7 +20,7 @@ func (l keys) make() *keyed.Runner {
 	l.needSession()
 	in := l.in
 	r := keyed.New(keyed.Config{
-		Host: keyHost{l}, Keys: in.Keys, Records: in.Batch, Bytes: in.BatchBytes, Limits: in.Span,
+		Host: keyHost{l}, Keys: in.Keys, Partitions: in.Partitions, Done: l.session.done, Records: in.Batch, Bytes: in.BatchBytes, Limits: in.Span,
 		Slots: in.Slots, Budget: in.Budget, From: l.session.from, Goexit: &StopError{ErrGoexit},
 	})
 	l.set(r)
@@ -135,6 +135,7 @@ func (l keys) end() error {
 		return nil
 	}
 	err := r.End()
+	l.session.done = r.DoneBefore()
 	l.term.SetMark(nil)
 	note := lease.Deaths{At: l.term.At(), Since: l.term.Lease.Epoch}
 	note.Beyond = r.Close(byte(l.in.Aggregates), note.RoomBeyond())
@@ -150,8 +151,10 @@ func (l keys) end() error {
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
 	// While deaths are counted, owners ignore the note, so it is not saved. With a filter, the note
-	// could be wrong: if the filter changes, the next owner counts other records.
-	if !l.in.Filters && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
+	// could be wrong: if the filter changes, the next owner counts other records. A sink with its
+	// own positions says itself which records it has; after a restore it lacks some of the noted
+	// ones.
+	if !l.in.Filters && !l.in.Sink && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
@@ -162,7 +165,7 @@ func (l keys) known() *keyed.Known {
 	s := l.session
 	if s.known == nil {
 		s.known = new(keyed.Known)
-		if d := l.term.Deaths(); !l.in.Filters && d.Beyond != "" && d.Count == 0 {
+		if d := l.term.Deaths(); !l.in.Filters && !l.in.Sink && d.Beyond != "" && d.Count == 0 {
 			*s.known = keyed.ParseBeyond(d.Beyond, byte(l.in.Aggregates))
 		}
 	}

@@ -29,6 +29,7 @@ type session struct {
 	judged bool
 	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
 	runner *keyed.Runner // nil if no keys are handled; guarded by the loop's lock
+	done   Position      // everything before it was done when the last runner ended; zero if unknown
 	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
 }
 

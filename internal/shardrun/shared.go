@@ -33,14 +33,17 @@ type Config struct {
 	Poison     bool    // reused memory is filled with nonsense, and writes into Data end Run
 
 	// Calls of the user's code.
-	PerTerm  bool          // each term has its own handler, from User.Open
-	Pulls    bool          // that handler asks for batches
-	Sink     bool          // User.Position says where reading begins
-	Idle     time.Duration // without records after which the handler is called; 0 is never
-	Keys     int           // partition keys of a shard at a time; 0 is one batch after the other
-	Span     keyed.Limits  // with Keys
-	RetryMin time.Duration
-	RetryMax time.Duration
+	PerTerm bool          // each term has its own handler, from User.Open
+	Pulls   bool          // that handler asks for batches
+	Sink    bool          // User.Position says where reading begins
+	Idle    time.Duration // without records after which the handler is called; 0 is never
+	Keys    int           // partition keys of a shard at a time; 0 is one batch after the other
+	Span    keyed.Limits  // with Keys
+	// Partitions is the number of partitions into which the keys are divided; see [keyed.Span]. It
+	// is 0 without partitions, and Keys is set if it is not 0.
+	Partitions int
+	RetryMin   time.Duration
+	RetryMax   time.Duration
 
 	// Failures.
 	GiveUp       failure.Policy

@@ -26,7 +26,7 @@ func (s *Sink) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// ResetEpochs admits owners of any epoch again, and returns the number of affected shards. Call it
+// ResetEpochs admits owners of any epoch again, and returns the number of affected rows. Call it
 // once if the leases of an application were deleted or lost. The epochs of leases then start again.
 // Without ResetEpochs, each new owner looks like a previous owner, and fails with [ErrFenced].
 // Positions and their guarantees do not change. If a worker that has lost its leases is still
@@ -48,7 +48,7 @@ func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, err
 		s.o.App, s.dialect.ago(int64(unchangedFor/time.Second)))
 }
 
-// RemoveStream removes all rows of a stream, and returns the number of affected shards. Use it for
+// RemoveStream removes all rows of a stream, and returns their number. Use it for
 // example for a stream that is deleted and created again under the same name. No worker that reads
 // the stream may be running. Records that are read again after that take effect again.
 func (s *Sink) RemoveStream(ctx context.Context, stream string) (int, error) {

@@ -69,7 +69,7 @@ var postgres = &dialect{
   shard TEXT COLLATE "C" NOT NULL,
   epoch BIGINT NOT NULL,     -- the highest epoch of an owner that has written here
   position TEXT NOT NULL,    -- the position after the last record whose effects are stored
-  ended SMALLINT NOT NULL,   -- 1: the shard has no more records
+  ended SMALLINT NOT NULL,   -- 1: the shard has no more records; 2: it has partitions
   updated TIMESTAMPTZ NOT NULL,
   PRIMARY KEY (app, stream, shard)
 ) WITH (fillfactor = 50)`, // leaves room on the page for the new version of a row
@@ -91,7 +91,7 @@ var mysql = &dialect{
   shard VARBINARY(255) NOT NULL,
   epoch BIGINT NOT NULL,             -- the highest epoch of an owner that has written here
   position VARBINARY(160) NOT NULL,  -- the position after the last record whose effects are stored
-  ended TINYINT NOT NULL,            -- 1: the shard has no more records
+  ended TINYINT NOT NULL,            -- 1: the shard has no more records; 2: it has partitions
   updated DATETIME NOT NULL,         -- UTC
   PRIMARY KEY (app, stream, shard)
 ) ENGINE = InnoDB`,
@@ -118,7 +118,7 @@ var sqlite = &dialect{
   shard TEXT NOT NULL,
   epoch INTEGER NOT NULL,  -- the highest epoch of an owner that has written here
   position TEXT NOT NULL,  -- the position after the last record whose effects are stored
-  ended INTEGER NOT NULL,  -- 1: the shard has no more records
+  ended INTEGER NOT NULL,  -- 1: the shard has no more records; 2: it has partitions
   updated TEXT NOT NULL,   -- UTC
   PRIMARY KEY (app, stream, shard)
 ) WITHOUT ROWID`,

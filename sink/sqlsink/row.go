@@ -6,116 +6,197 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink"
 )
 
-// row is the row of a shard.
-type row struct {
-	epoch uint64 // highest epoch that has written the row
-	// at is the position after the last record that took effect. Until a record has taken effect,
-	// it is the position at which the first term began, or zero if that was the tip.
-	at    weir.Position
-	ended bool
-}
+// Rows returns the rows of the application, for a program that builds on package sink itself, and
+// for package sinktest.
+func (s *Sink) Rows() sink.Rows[*sql.Tx] { return rows{s} }
 
-// reached returns the position of the sink for weir. If the shard has ended, reached returns
-// shard.End, but the row still keeps the position after the last record. The sink needs the kept
-// position if the stream is re-created: the new shards have the same names, and their records come
-// later.
-func (r row) reached() weir.Position {
-	if r.ended {
-		return shard.End
+// rows implements [sink.Rows].
+type rows struct{ *Sink }
+
+var _ sink.Rows[*sql.Tx] = rows{}
+
+// The values of the column ended. Versions without partitions refuse rows with other values than 0
+// and 1, so they do not apply records again whose effects a partition has stored.
+const (
+	endedBit = 1
+	splitBit = 2
+)
+
+// shardColumn returns the shard column of a row: the shard's ID, followed for a partition by its
+// number and the number of partitions. No shard ID contains a slash.
+func shardColumn(k sink.Key) string {
+	if k.Of == 0 {
+		return k.Shard
 	}
-	return r.at
+	return fmt.Sprintf("%s/%d/%d", k.Shard, k.Partition, k.Of)
 }
 
-// querier is a *sql.DB or a *sql.Tx.
-type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+// keyOf returns the key of a row.
+func keyOf(stream, column string) (sink.Key, error) {
+	id, rest, split := strings.Cut(column, "/")
+	k := sink.Key{Stream: stream, Shard: id}
+	if !split {
+		return k, nil
+	}
+	part, of, _ := strings.Cut(rest, "/")
+	var err, failed error
+	k.Partition, err = strconv.Atoi(part)
+	k.Of, failed = strconv.Atoi(of)
+	if err != nil || failed != nil || k.Partition < 0 || k.Partition >= k.Of || column != shardColumn(k) {
+		return sink.Key{}, fmt.Errorf("sqlsink: a row has the shard %.200q, which is neither a shard nor a partition of one", column)
+	}
+	return k, nil
 }
 
-const where = " WHERE app = ? AND stream = ? AND shard = ?"
+const (
+	where   = " WHERE app = ? AND stream = ? AND shard = ?"
+	parts   = " WHERE app = ? AND stream = ? AND shard > ? AND shard < ?" // the rows of partitions
+	columns = "SELECT shard, epoch, position, ended FROM {table}"
+	update  = "UPDATE {table} SET epoch = ?, position = ?, ended = ?, updated = "
+	insert  = "INSERT INTO {table} (app, stream, shard, epoch, position, ended, updated) VALUES (?, ?, ?, ?, ?, ?, "
+)
 
-// read reads the row of a shard. It appends locking to the query.
-func (s *Sink) read(ctx context.Context, q querier, stream, id, locking string) (row, bool, error) {
+// partitionsOf returns the bounds of the shard columns of a shard's partitions. The character after
+// the slash is the zero.
+func partitionsOf(id string) (after, before string) { return id + "/", id + "0" }
+
+// Read implements [sink.Rows].
+func (s rows) Read(ctx context.Context, stream, id string) (map[sink.Key]sink.Row, error) {
+	after, before := partitionsOf(id)
+	found, err := s.db.QueryContext(ctx, s.named(columns+" WHERE app = ? AND stream = ? AND (shard = ? OR shard > ? AND shard < ?)"), s.o.App, stream, id, after, before)
+	if err != nil {
+		return nil, s.readFailed(sink.Key{Stream: stream, Shard: id}, err)
+	}
+	defer found.Close()
+	all := map[sink.Key]sink.Row{}
+	for found.Next() {
+		k, r, err := s.scan(found, stream)
+		if err != nil {
+			return nil, err
+		}
+		all[k] = r
+	}
+	if err := found.Err(); err != nil {
+		return nil, s.readFailed(sink.Key{Stream: stream, Shard: id}, err)
+	}
+	return all, nil
+}
+
+// one reads and locks a row in a transaction.
+func (s rows) one(ctx context.Context, tx *sql.Tx, k sink.Key) (sink.Row, bool, error) {
+	_, r, err := s.scan(tx.QueryRowContext(ctx, s.named(columns+where+s.dialect.locking), s.o.App, k.Stream, shardColumn(k)), k.Stream)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sink.Row{}, false, nil
+	}
+	return r, err == nil, err
+}
+
+// scan reads a row of a result.
+func (s rows) scan(from interface{ Scan(...any) error }, stream string) (sink.Key, sink.Row, error) {
 	var (
 		epoch, ended int64
-		position     string
+		id, position string
 	)
-	err := q.QueryRowContext(ctx, s.named("SELECT epoch, position, ended FROM {table}"+where+locking), s.o.App, stream, id).Scan(&epoch, &position, &ended)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return row{}, false, nil
-	case noTable(err):
-		return row{}, false, fmt.Errorf("sqlsink: there is no table %s: call Migrate once, or run the statement that Schema returns (%w)", s.table, err)
-	case err != nil:
-		return row{}, false, fmt.Errorf("sqlsink: reading the position of %s/%s: %w", stream, id, err)
+	if err := from.Scan(&id, &epoch, &position, &ended); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return sink.Key{}, sink.Row{}, err
+		}
+		return sink.Key{}, sink.Row{}, s.readFailed(sink.Key{Stream: stream, Shard: id}, err)
+	}
+	k, err := keyOf(stream, id)
+	if err != nil {
+		return sink.Key{}, sink.Row{}, err
 	}
 	r, err := decode(epoch, position, ended)
 	if err != nil {
-		return row{}, false, fmt.Errorf("sqlsink: the row of %s, %s/%s in %s: %w", s.o.App, stream, id, s.table, err)
+		return sink.Key{}, sink.Row{}, fmt.Errorf("sqlsink: the row of %s, %s in %s: %w", s.o.App, k, s.table, err)
 	}
-	return r, true, nil
+	return k, r, nil
+}
+
+// readFailed returns the error of a read that failed.
+func (s rows) readFailed(k sink.Key, err error) error {
+	if noTable(err) {
+		return fmt.Errorf("sqlsink: there is no table %s: call Migrate once, or run the statement that Schema returns (%w)", s.table, err)
+	}
+	return fmt.Errorf("sqlsink: reading the position of %s: %w", k, err)
 }
 
 // decode converts columns to a row.
-func decode(epoch int64, position string, ended int64) (row, error) {
+func decode(epoch int64, position string, ended int64) (sink.Row, error) {
 	at, err := shard.Parse(position)
 	switch kind := at.Kind(); {
 	case err != nil:
-		return row{}, err
+		return sink.Row{}, err
 	case kind == shard.Tip || kind == shard.Finished:
-		return row{}, fmt.Errorf("the position %q is not valid in a row", position)
+		return sink.Row{}, fmt.Errorf("the position %q is not valid in a row", position)
 	case epoch < 0:
-		return row{}, fmt.Errorf("the epoch %d is below zero", epoch)
-	case ended != 0 && ended != 1:
-		return row{}, fmt.Errorf("ended is %d, which is neither 0 nor 1", ended)
+		return sink.Row{}, fmt.Errorf("the epoch %d is below zero", epoch)
+	case ended < 0 || ended > endedBit|splitBit:
+		return sink.Row{}, fmt.Errorf("ended is %d, and must be 0 to %d", ended, endedBit|splitBit)
 	}
-	return row{uint64(epoch), at, ended == 1}, nil
+	return sink.Row{Epoch: uint64(epoch), At: at, Ended: ended&endedBit != 0, Split: ended&splitBit != 0}, nil
 }
 
-// verdict is the decision about a batch.
-type verdict struct {
-	todo []weir.Record // records that have not taken effect
-	next row           // the row after the batch
-	none bool          // there is nothing to do
+// encode converts a row to columns.
+func encode(r sink.Row) (epoch int64, position string, ended int64, err error) {
+	if r.Epoch > math.MaxInt64 {
+		return 0, "", 0, fmt.Errorf("sqlsink: the epoch %d is too large for a database", r.Epoch)
+	}
+	if r.Ended {
+		ended |= endedBit
+	}
+	if r.Split {
+		ended |= splitBit
+	}
+	return int64(r.Epoch), r.At.String(), ended, nil
 }
 
-// judge decides about a batch. was is the current row; it is valid only if found is true. known is
-// the position of the row when this term last read it.
-func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, error) {
-	switch {
-	case !found:
-		return verdict{}, fmt.Errorf("%w: the row of the shard, which was at %q, is gone", ErrSetBack, known)
-	case b.Epoch > math.MaxInt64:
-		return verdict{}, fmt.Errorf("sqlsink: the epoch %d is too large for a database", b.Epoch)
-	case was.epoch > b.Epoch:
-		return verdict{}, fenced(was.epoch, b.Epoch)
-	case was.at.Compare(known) < 0:
-		return verdict{}, fmt.Errorf("%w: the row of the shard is at %q, and was at %q", ErrSetBack, was.at, known)
+// Make implements [sink.Rows].
+func (s rows) Make(ctx context.Context, k sink.Key, r sink.Row) error {
+	epoch, position, ended, err := encode(r)
+	if err == nil {
+		_, err = s.change(ctx, "making the row of a shard", insert+s.dialect.now+")"+s.dialect.insert, s.o.App, k.Stream, shardColumn(k), epoch, position, ended)
 	}
-	v := verdict{todo: b.Records, next: row{epoch: b.Epoch, at: was.at, ended: b.End || was.ended}}
-	for len(v.todo) > 0 {
-		at := v.todo[0].Position()
-		if at.IsZero() {
-			return verdict{}, fmt.Errorf("sqlsink: a record has the invalid sequence number %.40q", v.todo[0].SequenceNumber)
-		}
-		if at.Compare(was.at) > 0 {
-			break
-		}
-		v.todo = v.todo[1:]
-	}
-	if n := len(v.todo); n > 0 {
-		v.next.at, v.next.ended = v.todo[n-1].Position(), b.End
-	}
-	v.none = len(v.todo) == 0 && v.next.ended == was.ended
-	return v, nil
+	return err
 }
 
-// fenced returns the error of an owner whose shard has a later owner.
-func fenced(theirs, own uint64) error {
-	return fmt.Errorf("%w: the epoch of the row is %d, and the epoch of this owner is %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
-		"call ResetEpochs once)", ErrFenced, theirs, own)
+// Insert implements [sink.Rows].
+func (s rows) Insert(ctx context.Context, tx *sql.Tx, k sink.Key, r sink.Row) error {
+	epoch, position, ended, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, s.named(insert+s.dialect.now+")"+s.dialect.insert), s.o.App, k.Stream, shardColumn(k), epoch, position, ended); err != nil {
+		return fmt.Errorf("sqlsink: making the row of %s: %w", k, err)
+	}
+	return nil
+}
+
+// store writes a row in a transaction that has locked it.
+func (s rows) store(ctx context.Context, tx *sql.Tx, k sink.Key, r sink.Row) error {
+	epoch, position, ended, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, s.named(update+s.dialect.now+where), epoch, position, ended, s.o.App, k.Stream, shardColumn(k)); err != nil {
+		return fmt.Errorf("sqlsink: moving the position of %s: %w", k, err)
+	}
+	return nil
+}
+
+// Prune implements [sink.Rows].
+func (s rows) Prune(ctx context.Context, tx *sql.Tx, stream, id string, keep int) error {
+	after, before := partitionsOf(id)
+	if _, err := tx.ExecContext(ctx, s.named("DELETE FROM {table}"+parts+" AND shard NOT LIKE ?"), s.o.App, stream, after, before, fmt.Sprintf("%%/%d", keep)); err != nil {
+		return fmt.Errorf("sqlsink: removing the positions of partitions of %s/%s: %w", stream, id, err)
+	}
+	return nil
 }

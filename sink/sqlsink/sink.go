@@ -12,17 +12,18 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sqltable"
+	"github.com/weir-go/weir/sink"
 )
 
 var (
 	// ErrFenced is the error of a handler that is too late: an owner of the shard with a higher
 	// epoch has written the row. It wraps [weir.ErrLeaseLost].
-	ErrFenced = fmt.Errorf("sqlsink: a later owner has written the shard's row: %w", weir.ErrLeaseLost)
+	ErrFenced = sink.ErrFenced
 	// ErrSetBack is the error of Run if the position of a shard is missing, or is before a position
 	// that the row had earlier in this term. The database was restored, or its rows were changed,
 	// while a worker was running. No record was skipped. Start the workers again: they read from
 	// the position in the database.
-	ErrSetBack = errors.New("sqlsink: the database was restored to an earlier state while a worker ran")
+	ErrSetBack = sink.ErrSetBack
 	// ErrTxEnded is the error of Run if a [Func] has committed or rolled back its transaction.
 	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
 	// ErrLocked is the error of a handler that has waited for Options.LockTimeout.
@@ -48,6 +49,12 @@ type Options struct {
 	// fails, and is retried as after any other failure. The default is 5 s. It ranges from 1 ms to
 	// 1 h.
 	LockTimeout time.Duration
+	// Partitions is the number of partitions of each shard whose batches are applied at the same
+	// time, 2 to 1,024. Each has its own position. With 0, the default, and with 1, the batches of
+	// a shard are applied one after the other. The number may change between two runs. The
+	// connection pool should allow as many connections as transactions run at once; see
+	// [weir.Concurrency].MaxCalls. SQLite has one writer at a time, so it gains nothing.
+	Partitions int
 	// MaxIdle is how long a transaction may be idle before Postgres rolls it back. Without a limit,
 	// a machine that disappears would block its shards for hours. MaxIdle must be longer than the
 	// time that a [Func] works between two statements. The default is 1 min. It ranges from 100 ms
@@ -71,11 +78,11 @@ type Sink struct {
 	dialect *dialect
 	o       Options
 	table   string
+	core    *sink.Sink[*sql.Tx]
 	// turn is held by the current writer of this process. It is nil if the database allows several
 	// writers.
-	turn chan struct{}
-
-	batches, records, skipped, fenced, unknown atomic.Uint64
+	turn    chan struct{}
+	unknown atomic.Uint64
 }
 
 // Counts contains the numbers of events since the sink was created.
@@ -91,7 +98,8 @@ type Counts struct {
 
 // Counts returns the current counts.
 func (s *Sink) Counts() Counts {
-	return Counts{s.batches.Load(), s.records.Load(), s.skipped.Load(), s.fenced.Load(), s.unknown.Load()}
+	c := s.core.Counts()
+	return Counts{c.Batches, c.Records, c.Skipped, c.Fenced, s.unknown.Load()}
 }
 
 const maxName = 255 // bytes of an application's name
@@ -137,32 +145,25 @@ func New(db *sql.DB, o Options) (*Sink, error) {
 	if d.oneWriter {
 		s.turn = make(chan struct{}, 1)
 	}
+	var err error
+	if s.core, err = sink.New(rows{s}, sink.Options{Partitions: o.Partitions}); err != nil {
+		return nil, fmt.Errorf("sqlsink: %w", err)
+	}
 	return s, nil
 }
 
-// Handlers returns the handlers for [weir.Consumer.RunShards]. For each shard, one goroutine at a
-// time calls apply. For different shards, apply is called concurrently. The position in the table
-// needs the order of the shard, so RunShards refuses [weir.Options].Concurrency.
+// Handlers returns the handlers for [weir.Consumer.RunShards]. For each shard, and with
+// Options.Partitions for each partition of a shard, one goroutine at a time calls apply. Otherwise
+// apply is called concurrently. Without Partitions, RunShards refuses [weir.Options].Concurrency,
+// because the position in the table needs the order of the shard.
 func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
-	return weir.ShardHandlers{
-		Open: func(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
-			if apply == nil {
-				return nil, weir.Stop(errors.New("sqlsink: the function passed to Handlers is nil"))
-			}
-			return s.open(ctx, t, apply)
-		},
-		Position: s.Position,
-	}
+	return s.core.Handlers(sink.Func[*sql.Tx](apply))
 }
 
 // Position returns the sink's position in a shard. Use it as the Position of [weir.ShardHandlers]
 // or [weir.PullHandler].
 func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Position, error) {
-	at, there, err := s.read(ctx, s.db, stream, shard, "")
-	if err != nil || !there {
-		return weir.Position{}, err
-	}
-	return at.reached(), nil
+	return s.core.Position(ctx, stream, shard)
 }
 
 // quoted quotes a name, which may be a reserved word.

@@ -17,6 +17,7 @@ import (
 var withoutExample = map[string]string{
 	"deadletter/boxtest.":   "its functions test a destination; they need a *testing.T, which examples do not have",
 	"kinesistest.NewServer": "Start is the same without a *testing.T, and has an example",
+	"sink/sinktest.":        "its functions test a database; they need a *testing.T, which examples do not have",
 	"store/storetest.":      "its functions test a store; they need a *testing.T, which examples do not have",
 	"health.Activities":     "a list for tables and tests",
 	"health.Reasons":        "a list for tables and tests",

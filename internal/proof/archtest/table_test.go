@@ -168,8 +168,13 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"},
 	},
 	{
+		pkg: "sink", why: "effects exactly once in any database with transactions: the positions of shards and of partitions of their keys",
+		ours: []string{".", "event", "deadletter", "shard"}, tests: []string{"sink/sinktest"},
+	},
+	{pkg: "sink/sinktest", why: "the contract of a database for package sink as a test suite, and such a database in memory", ours: []string{".", "sink"}},
+	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{"event", ".", "shard", "deadletter", "internal/sqltable"},
+		ours: []string{".", "deadletter", "shard", "sink", "internal/sqltable"},
 	},
 	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
 	{
@@ -187,7 +192,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "shard", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "shard", "sink", "sink/sinktest", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",

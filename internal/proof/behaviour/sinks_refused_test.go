@@ -2,6 +2,7 @@ package behaviour
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -36,8 +37,12 @@ func TestWrongOptionsForASinkAreRefused(t *testing.T) {
 	pull := func(h weir.PullHandler) run {
 		return func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, h) }
 	}
-	sql := func(ctx context.Context, c *weir.Consumer) error {
-		return c.RunShards(ctx, new(sqlsink.Sink).Handlers(nil))
+	ledger := func(ctx context.Context, c *weir.Consumer) error {
+		s, err := sqlsink.New(new(sql.DB), sqlsink.Options{Dialect: sqlsink.SQLite, App: "app"})
+		if err != nil {
+			return err
+		}
+		return c.RunShards(ctx, s.Handlers(nil))
 	}
 	wanted, err := filter.Compile(`{"data":{"n":[1]}}`)
 	if err != nil {
@@ -53,7 +58,7 @@ func TestWrongOptionsForASinkAreRefused(t *testing.T) {
 			run    run
 			option string
 		}{
-			{"keys in parallel and a SQL sink", keys, sql, "Options.Concurrency"},
+			{"keys in parallel and a SQL sink", keys, ledger, "Options.Concurrency"},
 			{"keys in parallel and windows", keys, pull(windows), "Options.Concurrency"},
 			{"keys in parallel and Lambda windows", keys, pull(lambdas), "Options.Concurrency"},
 			{"dead letters and windows", letters, pull(windows), "Options.OnFailure"},

@@ -28,6 +28,8 @@ func place(t testing.TB) sinks.Place {
 
 func TestSink(t *testing.T) { sinks.Run(t, place(t)) }
 
+func BenchmarkSinkPartitions(b *testing.B) { sinks.BenchPartitions(b, place(b)) }
+
 func BenchmarkSink(b *testing.B) { sinks.Bench(b, place(b)) }
 
 // The permissions that the guide lists for a worker's user are sufficient, and all of them are

@@ -5,11 +5,14 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy forwards connections of clients to a server, and can lose the server's answers.
 type Proxy struct {
 	Addr string // address for clients
+
+	delay time.Duration // of each answer
 
 	mu    sync.Mutex
 	cut   func(toServer []byte) bool
@@ -70,6 +73,10 @@ func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.hold = hold
 }
 
+// Delay makes each answer of the server arrive later by this time, as over a network. It must be
+// set before the first connection.
+func (p *Proxy) Delay(by time.Duration) { p.delay = by }
+
 // CutAll cuts all connections.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
@@ -123,6 +130,7 @@ func (p *Proxy) forward(client, server net.Conn) {
 		if cut || hold || err != nil {
 			break
 		}
+		time.Sleep(p.delay)
 		if _, err := client.Write(buffer[:n]); err != nil {
 			break
 		}

@@ -260,7 +260,7 @@ func madeAnew(t *testing.T, p Place) {
 	if n := len(effects(t, a.db)); n != a.all/2 {
 		t.Errorf("%d effects", n)
 	}
-	if n, err := a.sink.RemoveStream(t.Context(), stream); err != nil || n != 1 {
+	if n, err := a.sink.RemoveStream(t.Context(), stream); err != nil || n < 1 {
 		t.Errorf("RemoveStream = %d, %v", n, err)
 	}
 	a.worker(memstore.New(), weir.Options{}, apply, nil)

@@ -32,7 +32,7 @@ func killed(t *testing.T, p Place) {
 	hire := func() {
 		all = append(all, worker.Start(t, worker.Setup{
 			Kinesis: srv.URL(), Kind: p.Store, Place: dsn, App: "billing", Stream: stream, Name: fmt.Sprint("w", len(all)), Idle: 200 * time.Millisecond,
-			Sink: p.Driver, SinkDialect: int(p.Dialect),
+			Sink: p.Driver, SinkDialect: int(p.Dialect), SinkPartitions: p.Partitions,
 		}, dir))
 	}
 	for range workers {

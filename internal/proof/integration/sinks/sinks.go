@@ -33,7 +33,9 @@ type Place struct {
 	// data source name.
 	Idle    bool
 	IdleDSN string
-	Full    bool // use the sizes of the documentation
+	// Partitions is the number of partitions of the sinks.
+	Partitions int
+	Full       bool // use the sizes of the documentation
 }
 
 // Run runs the tests for every database.
@@ -64,6 +66,14 @@ func Run(t *testing.T, p Place) {
 		{"results of windows of a time in the payload are written once", timedWindows},
 		{"under fire", underFire},
 		{"processes that are killed", killed},
+		{"the contract of rows", contract},
+		{"with partitions: leases are lost, shards split and merged", parted(leasesLost)},
+		{"with partitions: a database that is set back across a split misses nothing", parted(setBack)},
+		{"with partitions: records that are dead-lettered are passed", parted(givenUp)},
+		{"with partitions: aggregates may be cut anywhere", parted(aggregates)},
+		{"with partitions: processes that are killed", parted(killed)},
+		{"other numbers of partitions", renumbered},
+		{"with partitions: under fire", partsUnderFire},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // most of them wait
@@ -87,7 +97,7 @@ func (p Place) open(t testing.TB, dsn string) *sql.DB {
 // sink returns a sink for a database.
 func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 	t.Helper()
-	o.Dialect = p.Dialect
+	o.Dialect, o.Partitions = p.Dialect, p.Partitions
 	if o.App == "" {
 		o.App = "billing"
 	}

@@ -308,7 +308,7 @@ func situations() []situation {
 			logs:   []string{`the service refuses the position of a shard, so it is not read`},
 		},
 		{
-			app: "retention-near", name: "near the end of retention", made: "the handler is slow, and Kinesis says that the records are 13 h old, of 24 h that the stream keeps them",
+			app: "retention-near", name: "near the end of retention", made: "the handler is slow, the stream keeps records for 24 h, and Kinesis says that the unhandled ones are 13 h old",
 			shards: 1, own: true, create: func(s *scene) {
 				s.worker("worker-1", "--batch=1", "--exec=cat >/dev/null; sleep 1")
 				s.ready(1)

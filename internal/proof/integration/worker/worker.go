@@ -46,6 +46,8 @@ type Setup struct {
 	// database, and the journal is empty. "" means no sink.
 	Sink        string
 	SinkDialect int
+	// SinkPartitions is the number of partitions of that sink.
+	SinkPartitions int
 
 	Journal string // path of the journal; Start sets it
 
@@ -197,7 +199,7 @@ func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 		return err
 	}
 	defer db.Close()
-	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Dialect(s.SinkDialect), App: s.App})
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Dialect(s.SinkDialect), App: s.App, Partitions: s.SinkPartitions})
 	if err != nil {
 		return err
 	}

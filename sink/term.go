@@ -1,0 +1,401 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/event"
+	"github.com/weir-go/weir/shard"
+)
+
+// markEvery is the time between two moves of the position of a shard with partitions.
+const markEvery = time.Second
+
+// term handles a shard for one term.
+type term[T any] struct {
+	*Sink[T]
+	weir.Term
+	apply Func[T]
+	of    Key  // of the row of the shard
+	owned bool // the row of the shard says that this owner handles the shard, see claim
+
+	mu      sync.Mutex            // guards the fields below; partitions are handled at the same time
+	known   map[Key]weir.Position // the last known positions of rows that this term writes
+	old     earlier               // of other numbers of partitions
+	marking bool                  // a goroutine moves the position of the shard
+	marked  time.Time             // when that was last done
+}
+
+// open returns the handler for a term.
+func (s *Sink[T]) open(ctx context.Context, t weir.Term, apply Func[T]) (weir.ShardHandler, error) {
+	of := Key{Stream: t.Stream, Shard: t.Shard}
+	is, err := s.firstRow(ctx, of, t)
+	if err != nil {
+		return nil, err
+	}
+	made := &term[T]{Sink: s, Term: t, apply: apply, of: of, known: map[Key]weir.Position{of: is.At}}
+	if s.parts > 0 || is.Split {
+		return made, made.claim(ctx)
+	}
+	return made, nil
+}
+
+// firstRow returns the row of a shard at the beginning of a term. If the shard has no row, firstRow
+// makes one, because a transaction can lock only an existing row. The new row contains the position
+// at which the term begins. If the database is later restored to this state, the shard is read
+// again from there.
+func (s *Sink[T]) firstRow(ctx context.Context, of Key, t weir.Term) (Row, error) {
+	rows, err := s.rows.Read(ctx, t.Stream, t.Shard)
+	is, there := rows[of]
+	if err == nil && !there {
+		from := t.From
+		if kind := from.Kind(); kind == shard.Tip || kind == shard.Finished {
+			from = weir.Position{}
+		}
+		if err := s.rows.Make(ctx, of, Row{At: from}); err != nil {
+			return Row{}, err
+		}
+		rows, err = s.rows.Read(ctx, t.Stream, t.Shard)
+		is, there = rows[of]
+	}
+	switch {
+	case err != nil:
+		return Row{}, err
+	case !there:
+		return Row{}, fmt.Errorf("sink: the row of %s was removed while it was created", of)
+	case is.Epoch > t.Epoch:
+		return Row{}, s.counted(fenced(is.Epoch, t.Epoch))
+	case !is.Ended && !is.At.IsZero() && is.At.Compare(t.From) < 0:
+		// The row was set back after weir read it. weir reads it again before it opens the handler
+		// again.
+		return Row{}, fmt.Errorf("sink: %s is read from %s on, but the database is at %s", of, t.From, is.At)
+	}
+	return is, nil
+}
+
+// claim writes the epoch of this owner to the row of the shard. From then on, earlier owners make
+// no rows of partitions. Then it writes the epoch to the rows of other numbers of partitions, so
+// that earlier owners do not move them, and remembers the positions of these rows.
+func (t *term[T]) claim(ctx context.Context) error {
+	of, _ := t.at(t.of)
+	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
+		if err := check(t.of, was, found, of, t.Epoch); err != nil {
+			return nil, t.counted(err)
+		}
+		was.Epoch, was.Split = t.Epoch, was.Split || t.parts > 0
+		return &was, nil
+	}, nil)
+	if err != nil {
+		return ending(err)
+	}
+	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
+	if err != nil {
+		return err
+	}
+	known, old := map[Key]weir.Position{}, earlier(nil)
+	for k, is := range rows {
+		if k.Of == t.parts || k == t.of {
+			known[k] = is.At
+			continue
+		}
+		if is.Epoch == t.Epoch { // an earlier attempt has written it
+			old = old.add(k, is.At)
+			continue
+		}
+		err := t.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
+			if err := check(k, was, found, is.At, t.Epoch); err != nil {
+				return nil, t.counted(err)
+			}
+			old = old.add(k, was.At)
+			return &Row{Epoch: t.Epoch, At: was.At}, nil
+		}, nil)
+		if err != nil {
+			return ending(err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known, t.old, t.owned = known, old, true
+	return nil
+}
+
+// ending makes an error that a retry cannot fix end Run.
+func ending(err error) error {
+	if errors.Is(err, ErrSetBack) {
+		return weir.Stop(err)
+	}
+	return err
+}
+
+// Close does nothing: a term holds no resources.
+func (t *term[T]) Close(context.Context, event.EndReason) {}
+
+// Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
+// before that record as done, but their effects were rolled back. Handle therefore applies these
+// records in a separate transaction.
+func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) error {
+	err := t.try(ctx, b)
+	at, named := weir.FailedRecord(err)
+	if !named {
+		return err
+	}
+	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
+	if place < 0 {
+		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
+	}
+	if place == 0 {
+		return err
+	}
+	before := *b
+	before.Records, before.End = b.Records[:place:place], false
+	if failed := t.Handle(ctx, &before); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// unnamed wraps an error and hides from weir which record it names.
+type unnamed struct{ err error }
+
+func (e unnamed) Error() string        { return e.err.Error() }
+func (e unnamed) Is(target error) bool { return errors.Is(e.err, target) }
+func (e unnamed) As(target any) bool   { return errors.As(e.err, target) }
+
+// errUnclaimed is the error of a transaction that found that the shard has partitions.
+var errUnclaimed = errors.New("sink: an earlier owner has made partitions of the shard")
+
+// try applies a batch.
+func (t *term[T]) try(ctx context.Context, b *weir.Batch) error {
+	if t.parts > 0 {
+		return t.tryPartition(ctx, b)
+	}
+	err := t.transact(ctx, b)
+	if errors.Is(err, errUnclaimed) {
+		if err := t.claim(ctx); err != nil {
+			return err
+		}
+		err = t.transact(ctx, b)
+	}
+	return err
+}
+
+// tryPartition applies the records of a partition, and then the end of the shard.
+func (t *term[T]) tryPartition(ctx context.Context, b *weir.Batch) error {
+	if n := len(b.Records); n > 0 {
+		covered, err := t.makeRow(ctx, b.Partition, b.Records[n-1].Position())
+		switch {
+		case err != nil:
+			return ending(err)
+		case covered:
+			t.skipped.Add(uint64(n))
+		default:
+			some := *b
+			some.End = false
+			if err := t.transact(ctx, &some); err != nil {
+				return err
+			}
+		}
+	}
+	if b.End {
+		return t.finish(ctx, b)
+	}
+	return ending(t.mark(ctx, b.DoneBefore))
+}
+
+// key returns the key of the row that a batch moves.
+func (t *term[T]) key(partition int) Key {
+	k := t.of
+	k.Partition, k.Of = partition, t.parts
+	return k
+}
+
+// at returns the last known position of a row, and whether it is known.
+func (t *term[T]) at(k Key) (weir.Position, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, ok := t.known[k]
+	return at, ok
+}
+
+// note stores the position of a row.
+func (t *term[T]) note(k Key, at weir.Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known[k] = at
+}
+
+// makeRow makes the row of a partition for records up to last, unless this term knows the row. It
+// reports whether the position of the shard covers the records.
+func (t *term[T]) makeRow(ctx context.Context, partition int, last weir.Position) (covered bool, err error) {
+	k := t.key(partition)
+	if _, ok := t.at(k); ok {
+		return false, nil
+	}
+	of, _ := t.at(t.of)
+	covered, err = t.makePartition(ctx, k, t.Epoch, of, last)
+	if err == nil && !covered {
+		t.note(k, weir.Position{}) // an earlier attempt may have made the row, at an earlier position
+	}
+	return covered, err
+}
+
+// transact applies a batch in the transaction that moves its row.
+func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
+	k := t.key(b.Partition)
+	known, _ := t.at(k)
+	t.mu.Lock()
+	old, owned, of := t.old, t.owned, t.known[t.of]
+	t.mu.Unlock()
+	var (
+		did  verdict
+		gone bool
+	)
+	err := t.rows.Update(ctx, k, func(was Row, found bool) (_ *Row, err error) {
+		err = check(k, was, found, known, b.Epoch)
+		switch gone = !found; {
+		case err != nil:
+			return nil, err
+		case was.Split && !owned:
+			return nil, errUnclaimed
+		}
+		known = was.At
+		was.At = later(was.At, of) // the effects of all partitions are stored up to the shard's position
+		if did, err = judge(k, was, old, b); err != nil || did.none {
+			return nil, err
+		}
+		known = did.next.At
+		return &did.next, nil
+	}, func(ctx context.Context, tx T) error {
+		if did.prunes {
+			if err := t.rows.Prune(ctx, tx, t.Stream, t.Shard, 0); err != nil {
+				return err
+			}
+		}
+		if len(did.todo) == 0 && !did.ends {
+			return nil
+		}
+		// Pass a batch without b's progress, because a rollback would not undo that progress.
+		return t.apply(ctx, tx, &weir.Batch{
+			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Records: did.todo, Partition: b.Partition, DoneBefore: b.DoneBefore,
+			Behind: b.Behind, End: did.ends, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
+		})
+	})
+	if gone {
+		err = t.whyGone(ctx, err)
+	}
+	if err != nil {
+		return ending(t.counted(err))
+	}
+	t.note(k, known)
+	t.skipped.Add(uint64(len(b.Records) - len(did.todo)))
+	if did.prunes {
+		t.forget()
+	}
+	if !did.none {
+		t.batches.Add(1)
+		t.records.Add(uint64(len(did.todo)))
+	}
+	return nil
+}
+
+// forget forgets the positions of earlier partitions, whose rows are removed.
+func (t *term[T]) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.old = nil
+}
+
+// whyGone returns the error for a row that is missing. A later owner removes the rows of partitions
+// when it does not need them any more, so the row of the shard tells.
+func (t *term[T]) whyGone(ctx context.Context, gone error) error {
+	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
+	if err != nil {
+		return err
+	}
+	if is := rows[t.of]; is.Epoch > t.Epoch {
+		return fenced(is.Epoch, t.Epoch)
+	}
+	return gone
+}
+
+// mark moves the position of the shard to a position before which all records are done in all
+// partitions. It does so at most once in markEvery, and one goroutine at a time.
+func (t *term[T]) mark(ctx context.Context, upTo weir.Position) error {
+	t.mu.Lock()
+	known, old := t.known[t.of], t.old
+	if t.marking || upTo.Compare(known) <= 0 || time.Since(t.marked) < markEvery {
+		t.mu.Unlock()
+		return nil
+	}
+	t.marking = true
+	t.mu.Unlock()
+
+	prunes := false
+	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
+		if err := checkSplit(t.of, was, found, known, t.Epoch); err != nil {
+			return nil, t.counted(err)
+		}
+		var next Row
+		next, prunes = judgeMark(was, old, t.Epoch, upTo)
+		known = next.At
+		return &next, nil
+	}, func(ctx context.Context, tx T) error {
+		if !prunes {
+			return nil
+		}
+		return t.rows.Prune(ctx, tx, t.Stream, t.Shard, t.parts)
+	})
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marking, t.marked = false, time.Now()
+	if err != nil {
+		return err
+	}
+	t.known[t.of] = known
+	if prunes {
+		t.old = nil
+	}
+	return nil
+}
+
+// finish applies the last batch of a shard whose partitions are all done. The row of the shard then
+// contains the position after the last record, and the rows of partitions are removed.
+func (t *term[T]) finish(ctx context.Context, b *weir.Batch) error {
+	t.mu.Lock()
+	known, last := t.known[t.of], t.old.last()
+	for _, at := range t.known {
+		last = later(last, at)
+	}
+	t.mu.Unlock()
+	done := false
+	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
+		err := check(t.of, was, found, known, t.Epoch)
+		if done = was.Ended; err != nil || done && !was.Split {
+			return nil, t.counted(err)
+		}
+		return &Row{Epoch: t.Epoch, At: later(was.At, last), Ended: true}, nil
+	}, func(ctx context.Context, tx T) error {
+		if err := t.rows.Prune(ctx, tx, t.Stream, t.Shard, 0); err != nil || done {
+			return err
+		}
+		return t.apply(ctx, tx, &weir.Batch{
+			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Behind: b.Behind, End: true, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
+		})
+	})
+	if err != nil {
+		return ending(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known, t.old = map[Key]weir.Position{t.of: later(known, last)}, nil
+	if !done {
+		t.batches.Add(1)
+	}
+	return nil
+}
