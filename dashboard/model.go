@@ -280,6 +280,7 @@ func (a *application) conclude(s sighting) {
 	a.Verdict = health.Conclude(s.facts)
 	a.standing = standing{a.Verdict.State, len(a.Shards) > 0 && a.Open == 0}
 	a.Sentence = strings.TrimPrefix(a.Verdict.Sentence, a.Verdict.State.String()+": ")
+	a.Sentence = strings.TrimPrefix(a.Sentence, "unknown: ") // the label of the state says so
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
 		a.Notes = append(a.Notes, "no worker leads")
 	}

@@ -237,6 +237,9 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	case behind.seen < startBefore && last.At.Sub(behind.at) < o.TrendOver/2:
 		v.Reason = BehindBriefly
 		return
+	case low >= 0 && low <= o.Allowed && behind.seen < startBefore:
+		v.Reason = BehindBriefly
+		return
 	case slices.ContainsFunc(seen, func(s Observation) bool {
 		return s.Past && last.At.Sub(s.At) >= o.TrendOver
 	}):
@@ -271,35 +274,51 @@ const leastPart = 120
 // earlier returns the observation with which the last one is compared. This is the latest
 // observation that is at least half of TrendOver older than the last one. A lag may fluctuate, so
 // low is the least lag from that observation until a quarter of TrendOver after it. An observation
-// from history is used only if the lag changed by more than its possible error. ok is false if
-// there is no such observation after the lag was last small.
+// from history is used only if the lag changed by more than its possible error. If the lag became
+// large after that observation, the first later one is used if it is at least a quarter of
+// TrendOver old. ok is false if there is no such observation.
 func earlier(seen []Observation, o Options) (from Observation, low time.Duration, ok bool) {
 	last := seen[len(seen)-1]
+	half := last.At.Add(-o.TrendOver / 2)
+	oldest := -1 // index of the oldest known lag in that half
 	for i := len(seen) - 1; i >= 0; i-- {
 		from = seen[i]
-		low = from.lag()
-		if low < 0 {
+		switch low = from.lag(); {
+		case low < 0:
 			continue
-		}
-		if low <= o.Allowed {
+		case low <= o.Allowed && (from.At.After(half) || oldest < 0 || last.At.Sub(seen[oldest].At) < o.TrendOver/4):
 			return from, low, false
-		}
-		if from.At.After(last.At.Add(-o.TrendOver / 2)) {
-			continue
-		}
-		if change := (low - last.lag()).Abs(); from.Past && change <= (low+last.lag())/blur {
-			continue
-		} else if from.Past { // a lag grows no faster than the time passes
-			return from, max(low, last.lag()-last.At.Sub(from.At)), true
-		}
-		for _, then := range seen[i+1:] {
-			if l := then.lag(); l >= 0 && then.At.Sub(from.At) <= o.TrendOver/4 {
-				low = min(low, l)
+		case low <= o.Allowed: // it became large between this observation and the next one
+			if then, least, ok := compared(seen, oldest, o); ok {
+				return then, least, true
 			}
+			return from, low, false
+		case from.At.After(half):
+			oldest = i
+			continue
 		}
-		return from, low, true
+		if from, low, ok = compared(seen, i, o); ok {
+			return from, low, true
+		}
 	}
 	return from, low, false
+}
+
+// compared returns the observation at an index and the lag of that time for the comparison with the
+// last observation. ok is false if it is from history and the change is within its possible error.
+func compared(seen []Observation, i int, o Options) (from Observation, low time.Duration, ok bool) {
+	from, last := seen[i], seen[len(seen)-1]
+	low = from.lag()
+	if from.Past { // a lag grows no faster than the time passes
+		change := (low - last.lag()).Abs()
+		return from, max(low, last.lag()-last.At.Sub(from.At)), change > (low+last.lag())/blur
+	}
+	for _, then := range seen[i+1:] {
+		if l := then.lag(); l >= 0 && then.At.Sub(from.At) <= o.TrendOver/4 {
+			low = min(low, l)
+		}
+	}
+	return from, low, true
 }
 
 // blur is the inverse of the possible error of a lag from history, which is 5 %.

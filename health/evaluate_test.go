@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -276,4 +277,29 @@ func FuzzEvaluate(f *testing.F) {
 			t.Fatalf("%v, and when its records expired %v", was.State, is.State)
 		}
 	})
+}
+
+// The observations are up to half a minute apart. A lag that begins between two of them does not
+// make the state unclear.
+func TestALagThatBeganWhileItWasWatchedIsNotWatchedTooBriefly(t *testing.T) {
+	t.Parallel()
+	for _, past := range []bool{false, true} {
+		var w health.Observations
+		began := noon.Add(10 * time.Minute)
+		for now := noon; now.Before(began.Add(8 * time.Minute)); now = now.Add(2 * time.Second) {
+			fromPast := past && now.Before(began.Add(150*time.Second))
+			if fromPast && !now.Equal(now.Truncate(time.Minute)) {
+				continue // history has one a minute
+			}
+			lag, place := max(0, now.Sub(began)*3/4), at(fmt.Sprint(1000+now.Sub(noon).Seconds()))
+			w.Add(health.Observation{At: now, Owner: "w", Past: fromPast, Saved: place, HandledLag: lag, SavedLag: -1, ReadLag: -1}, 5*time.Minute)
+			v := health.Evaluate(w.All(), now, health.Options{})
+			if v.Reason == health.WatchedBriefly || v.Reason == health.LagSteady {
+				t.Errorf("after %v, with a past: %v: %v", now.Sub(began), past, v.Why())
+			}
+			if now.Sub(began) > 4*time.Minute && v.State != health.FallingBehind {
+				t.Errorf("after %v, with a past: %v: %v, %v", now.Sub(began), past, v.State, v.Why())
+			}
+		}
+	}
 }

@@ -157,14 +157,17 @@ var positionRow = causeRow{
 			"expired" + c.lastError(all[0])
 	},
 	func(c *conclusion, all []*ShardFacts) []Step {
-		return []Step{
-			{"If the stream was created again, wait a few seconds: the leader discards the old " +
-				"progress, and weir reads the new stream from its beginning", ""},
-			{"Find out whether the stream was created again", c.weir("doctor")},
-			{"If the records have expired, continue at the oldest record", c.weir("group reset") +
-				" --stream " + quote(all[0].Stream) + " --shard " + quote(all[0].Name) +
-				" --to oldest"},
+		again := Step{"If the stream was created again, wait a few seconds: the leader discards the " +
+			"old progress, and weir reads the new stream from its beginning", ""}
+		find := Step{"Find out whether the stream was created again", c.weir("doctor")}
+		reset := Step{"If the records have expired, continue at the oldest record",
+			c.weir("group reset") + " --stream " + quote(all[0].Stream) + " --shard " +
+				quote(all[0].Name) + " --to oldest"}
+		if all[0].Reason == RecordsExpired {
+			reset.Do = "Records have expired. Continue at the oldest record"
+			return []Step{reset, find, again}
 		}
+		return []Step{again, find, reset}
 	},
 }
 

@@ -1,6 +1,6 @@
 // Keeps the page up to date. It fetches the changing part of the page again and again, and replaces
 // the part that is shown. If that fails, the page shows how old its contents are. Without this
-// script the page still works: the browser loads it again every 10 seconds.
+// script the page still works, and a link loads it again.
 (() => {
 	"use strict";
 	const view = document.getElementById("view");
@@ -21,9 +21,16 @@
 		if (live.textContent !== text) live.textContent = text;
 	};
 
-	// Returns a selector that finds the element again after its part was replaced, so that it can
-	// get the focus back. A rectangle is found by its data-k, any other element by its link.
-	const marked = (e) => e && view.contains(e) && (e.dataset.k ? `[data-k="${CSS.escape(e.dataset.k)}"]` : e.getAttribute("href") && `a[href="${CSS.escape(e.getAttribute("href"))}"]`);
+	// Returns a function that finds the element again after its part was replaced, so that it can get
+	// the focus back. A rectangle is found by its data-k, a link by its address, and a button by its
+	// place among the buttons.
+	const marked = (e) => {
+		if (!e || !view.contains(e)) return null;
+		const at = [...view.querySelectorAll("button")].indexOf(e);
+		if (at >= 0) return () => view.querySelectorAll("button")[at];
+		const of = e.dataset.k ? `[data-k="${CSS.escape(e.dataset.k)}"]` : e.getAttribute("href") && `a[href="${CSS.escape(e.getAttribute("href"))}"]`;
+		return of && (() => view.querySelector(of));
+	};
 
 	const replace = (html) => {
 		const focus = marked(document.activeElement);
@@ -31,7 +38,7 @@
 		view.innerHTML = html;
 		view.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
 		rove();
-		const again = focus && view.querySelector(focus);
+		const again = focus && focus();
 		if (again) {
 			if (again.dataset.k) choose(again);
 			again.focus({ preventScroll: true });

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -46,8 +45,8 @@ type leadership struct {
 	own      lease.Streams // names in stored form, for the plan
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
-	withheld []string      // streams whose leases no worker gets, see [lease.Withheld]
-	paused   []string      // paused streams of the last view
+	notices  notices
+	withheld []string // streams whose leases no worker gets, see [lease.Withheld]
 }
 
 // look requests a look at the store at once. It and the next six methods are safe for concurrent
@@ -217,7 +216,6 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
-	l.logPauses(view.Paused)
 	paused := view.Paused
 	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
@@ -230,6 +228,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)
+		l.notices.log(l.cfg.Log, view, paused)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))
@@ -329,28 +328,6 @@ func (l *leadership) logDeath(v lease.View, session string) {
 	}
 	l.cfg.Log.Info("a worker has died, because its heartbeats have stopped; other workers take its shards",
 		"other_worker", name, "other_session", session, "shards", shards, "for", l.cfg.Times.Failover)
-}
-
-// logPauses logs which streams are paused, or resumed, since the last view. The first view of a
-// leader counts as a change.
-func (l *leadership) logPauses(now []string) {
-	for _, stream := range missing(now, l.paused) {
-		l.cfg.Log.Info("an operator has paused reading; workers release the leases", "stream", cmp.Or(stream, "all"))
-	}
-	for _, stream := range missing(l.paused, now) {
-		l.cfg.Log.Info("an operator has resumed reading", "stream", cmp.Or(stream, "all"))
-	}
-	l.paused = now
-}
-
-// missing returns the elements of all that other does not contain.
-func missing(all, other []string) (some []string) {
-	for _, s := range all {
-		if !slices.Contains(other, s) {
-			some = append(some, s)
-		}
-	}
-	return some
 }
 
 // noteAlone stores whether no other worker could take over this worker's leases.

@@ -52,10 +52,10 @@ func await(t *testing.T, mv *move, lines func() []string, n int) {
 
 // lifionIsAtTheEnd reports whether each shard is depleted, or its stored number is that of its last
 // record.
-func (mv *move) lifionIsAtTheEnd(t *testing.T) bool {
+func (m *move) lifionIsAtTheEnd(t *testing.T) bool {
 	t.Helper()
-	shards, _ := items(t, mv.dynamo, "lifion-kinesis-state", "consumerGroup")["billing"]["shards"].(*types.AttributeValueMemberM)
-	for shard, list := range mv.stored() {
+	shards, _ := items(t, m.dynamo, "lifion-kinesis-state", "consumerGroup")["billing"]["shards"].(*types.AttributeValueMemberM)
+	for shard, list := range m.stored() {
 		if shards == nil {
 			return false
 		}
@@ -72,10 +72,10 @@ func (mv *move) lifionIsAtTheEnd(t *testing.T) bool {
 }
 
 // check requires the records from the given one on, each once.
-func (mv *move) check(t *testing.T, got []string, from int) {
+func (m *move) check(t *testing.T, got []string, from int) {
 	t.Helper()
 	var want []string
-	for _, r := range mv.srv.Records("orders") {
+	for _, r := range m.srv.Records("orders") {
 		var n int
 		if _, err := fmt.Sscanf(string(r.Data), "record-%d", &n); err != nil {
 			t.Fatal(err)

@@ -93,7 +93,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	s.until(`document.getElementById("live").textContent === "Live"`)
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	s.says("are logged with the user ann")
-	s.press("Pause: Stream orders")
+	s.press("Pause now: Stream orders")
 	s.says("Stream orders is paused.")
 	page.await(regexp.MustCompile(`page: changed" action=pause app=billing stream=orders user=ann remote=127\.0\.0\.1:`))
 	if out := page.run("group", "describe", guideStore, "--app=billing", "--endpoint", page.kinesis.URL()); !strings.Contains(out, "paused") {

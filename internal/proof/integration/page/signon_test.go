@@ -86,7 +86,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	}
 
 	_, text, _ := ann.get("/change?app=billing")
-	to, pause := form(t, text, "Pause: Stream orders")
+	to, pause := form(t, text, "Pause now: Stream orders")
 	for name, c := range map[string]struct {
 		headers map[string]string
 		says    string

@@ -90,7 +90,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	s.fits("change")
-	s.press("Pause: The whole application")
+	s.press("Pause now: The whole application")
 	s.says("only <who> is on call")
 	if pausedIn(t, store) {
 		t.Error("it is paused all the same")
@@ -99,7 +99,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 
 	lets.Store(true)
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
-	s.press("Pause: The whole application")
+	s.press("Pause now: The whole application")
 	s.says("The whole application is paused.")
 	if !pausedIn(t, store) {
 		t.Error("it is not paused")

@@ -16,6 +16,9 @@ var full = flag.Bool("full", false, "create the situations and compare what the 
 // update makes the test write the page about situations and its pictures.
 var update = flag.Bool("update", false, "write docs/guide/situations.md and its pictures")
 
+// logs makes the test keep logs, for readers who have nothing else.
+var logs = flag.String("logs", "", "folder for the logs of five minutes of each situation's workers")
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// The situations mostly wait, so all of them run at the same time.

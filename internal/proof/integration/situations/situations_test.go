@@ -125,6 +125,9 @@ func (of *situation) check(t *testing.T, w *world, common *stage, b *browser) {
 	})
 	t.Logf("all agree %s after the situation was created", time.Since(began).Round(time.Second))
 	b.picture(t, s.page+"/app?app="+s.app, of.app)
+	if *logs != "" {
+		s.keepLogs(*logs) // before a next step changes the situation
+	}
 	of.checkSteps(s)
 }
 
@@ -253,6 +256,23 @@ func (of *situation) checkSteps(s *scene) {
 			s.t.Errorf("%s: exit code %d: %s %s", step.Command, code, out, said)
 		}
 		s.t.Logf("%s: exit code %d", step.Command, code)
+	}
+}
+
+// keepLogs waits until five minutes after the fault, and stores what the workers that live have
+// logged since they started. If no worker lives, it stores the logs of all workers.
+func (s *scene) keepLogs(dir string) {
+	s.wait(time.Until(s.began.Add(5 * time.Minute)))
+	kept := slices.DeleteFunc(slices.Clone(s.workers), func(p *process) bool { return !p.lives() })
+	if len(kept) == 0 {
+		kept = s.workers
+	}
+	text := ""
+	for _, p := range kept {
+		text += p.said()
+	}
+	if err := os.WriteFile(filepath.Join(dir, s.app+".log"), []byte(text), 0o600); err != nil {
+		s.t.Error(err)
 	}
 }
 

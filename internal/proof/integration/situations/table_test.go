@@ -59,7 +59,7 @@ func situations() []situation {
 			state: health.Idle, cause: health.CausePaused,
 			steps:   []string{"Resume the application when it may continue: weir group resume --app paused"},
 			to:      3 * time.Second,
-			logs:    []string{`an operator has paused reading.*stream=all`, `lease ended.*reason=`},
+			logs:    []string{`an operator has paused the application`, `lease ended.*reason=`},
 			metrics: []string{`weir_paused\{app="APP",stream="APP"\} 1`},
 		},
 		{
@@ -145,7 +145,7 @@ func situations() []situation {
 			steps:   []string{"Start more workers", "Or raise Options.MaxLeases"},
 			to:      3 * time.Second,
 			alerts:  []string{"WeirLagGrowing", "WeirLagHigh", "WeirUnread"},
-			logs:    []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-2`},
+			logs:    []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-2`, `no worker has room for some shards.*shards=2`},
 			metrics: []string{`weir_leases_unheld\{app="APP",stream="APP"\} 2`},
 			pages:   []string{"Workers that died lately"},
 		},
@@ -302,8 +302,8 @@ func situations() []situation {
 				s.worker("worker-2", "--exec=cat >/dev/null")
 			},
 			state: health.RetentionNear, cause: health.CausePosition, timeless: true, livez: true,
-			shown:  "If the stream was created again, wait a few seconds: the leader discards the old progress, and weir reads the new stream from its beginning",
-			steps:  []string{"If the stream was created again", "Find out whether the stream was created again: weir doctor", "If the records have expired, continue at the oldest record: weir group reset"},
+			shown:  "Records have expired. Continue at the oldest record: weir group reset --app expired --stream expired --shard shardId-000000000000 --to oldest",
+			steps:  []string{"Records have expired. Continue at the oldest record: weir group reset", "Find out whether the stream was created again: weir doctor", "If the stream was created again"},
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
 			logs:   []string{`the service refuses the position of a shard, so it is not read`},
 		},
