@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -98,7 +99,8 @@ func (t *term[T]) claim(ctx context.Context) error {
 		return err
 	}
 	known, old := map[Key]weir.Position{}, earlier(nil)
-	for k, is := range rows {
+	for _, k := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
+		is := rows[k]
 		if k.Of == t.parts || k == t.of {
 			known[k] = is.At
 			continue
