@@ -139,26 +139,47 @@ func (t *term[T]) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
 // before that record as done, but their effects were rolled back. Handle therefore applies these
-// records in a separate transaction.
-func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) error {
-	err := t.try(ctx, b)
+// records in a separate transaction. It does the same after a panic with such an error.
+func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if of, ok := p.(error); ok {
+			if instead := t.settle(ctx, b, of); instead != nil {
+				err = instead
+				return
+			}
+		}
+		panic(p)
+	}()
+	if err = t.try(ctx, b); err == nil {
+		return nil
+	}
+	if instead := t.settle(ctx, b, err); instead != nil {
+		return instead
+	}
+	return err
+}
+
+// settle applies the records before the one that err names. It returns nil if weir may get err, and
+// otherwise the error that weir gets instead.
+func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead error) {
 	at, named := weir.FailedRecord(err)
 	if !named {
-		return err
+		return nil
 	}
 	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
 	if place < 0 {
 		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
 	}
 	if place == 0 {
-		return err
+		return nil
 	}
 	before := *b
 	before.Records, before.End = b.Records[:place:place], false
-	if failed := t.Handle(ctx, &before); failed != nil {
-		return failed
-	}
-	return err
+	return t.Handle(ctx, &before)
 }
 
 // unnamed wraps an error and hides from weir which record it names.
