@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -88,13 +89,38 @@ func (l *life) partitioned(open func(context.Context, weir.Term) (weir.ShardHand
 		if err != nil {
 			return nil, err
 		}
-		return partitioned{h, l}, nil
+		return &partitioned{ShardHandler: h, l: l, busy: map[int]bool{}}, nil
 	}
 }
 
+// partitioned is the handler of a term. It checks which calls weir makes at the same time.
 type partitioned struct {
 	weir.ShardHandler
-	l *life
+	l    *life
+	mu   sync.Mutex   // guards busy
+	busy map[int]bool // partitions with a running call
+}
+
+// begins notes a call. It describes what is wrong with the call, or returns "".
+func (h *partitioned) begins(b *weir.Batch) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	others := len(h.busy)
+	twice := h.busy[b.Partition]
+	h.busy[b.Partition] = true
+	switch {
+	case twice:
+		return fmt.Sprintf("two calls for partition %d of %s at once", b.Partition, b.Shard)
+	case b.End && others > 0, b.End && h.l.parts > 0 && len(b.Records) > 0:
+		return fmt.Sprintf("the end of %s before all partitions are done", b.Shard)
+	}
+	return ""
+}
+
+func (h *partitioned) ends(b *weir.Batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.busy, b.Partition)
 }
 
 // failedCall tells the driver that a call of the handler has failed. Handlers of package sink may
@@ -103,14 +129,19 @@ type failedCall struct {
 	batch *judge.Batch
 	data  [][]byte // of the records
 	bad   *badly
+	wrong string // what is wrong with the call, which has only begun
 }
 
 type frozenCall struct{ first string }
 
 // Handle calls the handler of package sink.
-func (h partitioned) Handle(ctx context.Context, b *weir.Batch) (err error) {
+func (h *partitioned) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	l, try := h.l, &attempt{}
 	records := slices.Clone(b.Records)
+	if wrong := h.begins(b); wrong != "" {
+		l.w.gate.tell(&call{life: l, op: "failed", about: about(b.Stream, b.Shard), ctx: l.ctx, body: failedCall{wrong: wrong}})
+	}
+	defer h.ends(b)
 	defer func() {
 		p := recover()
 		if p != nil {
@@ -161,6 +192,10 @@ func (a *attempt) reason(err error, records []weir.Record) *badly {
 
 // failsPartition notes a call that failed; see fails.
 func (w *world) failsPartition(l *life, f failedCall) {
+	if f.wrong != "" {
+		w.breaks("%s makes %s", l.who, f.wrong)
+		return
+	}
 	for _, data := range f.data {
 		id, _ := idOf(data)
 		f.batch.IDs = append(f.batch.IDs, id)
@@ -196,11 +231,22 @@ func (l *life) apply(ctx context.Context, tx *transaction, b *weir.Batch) error 
 	if tx.isLate() {
 		ctx = tx.try.late
 		if ctx.Err() != nil { // another owner may have begun
+			if l.w.killers != nil || l.w.badAt(recordIDs(b.Records)) != nil {
+				return errHandler
+			}
 			tx.late = append(tx.late, b)
 			return nil
 		}
 	}
 	return l.handleIn(ctx, tx, b)
+}
+
+func recordIDs(records []weir.Record) (ids []judge.ID) {
+	for _, r := range records {
+		id, _ := idOf(r.Data)
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // rows is the database as a life uses it.

@@ -123,6 +123,9 @@ func (w *world) setsBack(id string, d *dice) {
 		delete(s.has, lost)
 		s.lost[lost] = true
 		w.judge.Undone(lost, w.wall())
+		if w.books.expired[lost] {
+			w.judge.Exempt(lost)
+		}
 	}
 	s.effects, s.at, s.doubts, s.ledger = s.effects[:b.effects], maps.Clone(b.at), true, b.ledger.clone()
 	s.backups = slices.DeleteFunc(s.backups, func(other backup) bool { return other.effects > b.effects })
