@@ -111,8 +111,10 @@ func (h *partitioned) begins(b *weir.Batch) string {
 	switch {
 	case twice:
 		return fmt.Sprintf("two calls for partition %d of %s at once", b.Partition, b.Shard)
-	case b.End && others > 0, b.End && h.l.parts > 0 && len(b.Records) > 0:
-		return fmt.Sprintf("the end of %s before all partitions are done", b.Shard)
+	// While a record is suspected of killing workers, records are handled one by one, and the last
+	// one may have the end.
+	case b.End && (others > 0 || h.l.parts > 0 && len(b.Records) > 0 && h.l.w.killers == nil):
+		return fmt.Sprintf("the end of %s, with %d records of partition %d, while %d calls run", b.Shard, len(b.Records), b.Partition, others)
 	}
 	return ""
 }
