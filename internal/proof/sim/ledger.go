@@ -121,10 +121,10 @@ func (w *world) admitRows(c *call, body *rowsCall) {
 	switch {
 	case before:
 		w.after(there, func() {
-			if body.tx != nil {
-				body.tx.sent = false
-			}
 			w.crash(l, string(CrashWaits))
+			if c.op == "commit" { // the server rolls back when the connection ends
+				w.sink.ledger.release(w, body.tx)
+			}
 		})
 		return
 	case c.op == "commit":
