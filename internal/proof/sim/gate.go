@@ -152,6 +152,9 @@ func (c *call) first() string {
 	case lettersCall:
 		return body.letters[0].ID
 	case *rowsCall:
+		if body.try != nil {
+			return body.key.String() + " " + body.try.first
+		}
 		return body.key.String()
 	case frozenCall:
 		return body.first

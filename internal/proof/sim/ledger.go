@@ -54,8 +54,10 @@ type transaction struct {
 	over    bool
 }
 
-// attempt is one call of the handler that weir called, which has transactions.
+// attempt is one call of the handler that weir called, which has transactions, or one of the
+// destination of dead letters.
 type attempt struct {
+	first string          // distinguishes simultaneous calls of a worker about one row
 	late context.Context // the context of a frozen call, which continues after its end; else nil
 	bads []badRecord
 }
@@ -77,6 +79,7 @@ func (t *transaction) failsAt(bad *badly, b *weir.Batch) {
 type rowsCall struct {
 	key positions.Key
 	tx  *transaction   // of begin and commit
+	try *attempt       // nil for calls that are not simultaneous
 	row *positions.Row // of Make
 }
 

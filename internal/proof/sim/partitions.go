@@ -75,7 +75,10 @@ func (w *world) misplaced(h *handling, id judge.ID, key string) string {
 func (l *life) letters() deadletter.Destination {
 	to := deadletter.Destination(deadletter.Func(l.put))
 	if d := roll(l.w.seed, "letters of the sink"); l.rows != nil && d.chance(.5) {
-		return l.rows.Letters(to)
+		to := l.rows.Letters(to)
+		return deadletter.Func(func(ctx context.Context, all []deadletter.Letter) error {
+			return to.Put(context.WithValue(ctx, attemptKey{}, &attempt{first: all[0].ID}), all)
+		})
 	}
 	return to
 }
@@ -138,7 +141,7 @@ type frozenCall struct{ first string }
 
 // Handle calls the handler of package sink.
 func (h *partitioned) Handle(ctx context.Context, b *weir.Batch) (err error) {
-	l, try := h.l, &attempt{}
+	l, try := h.l, &attempt{first: fmt.Sprint(b.Partition)}
 	records := slices.Clone(b.Records)
 	if wrong := h.begins(b); wrong != "" {
 		l.w.gate.tell(&call{life: l, op: "failed", about: about(b.Stream, b.Shard), ctx: l.ctx, body: failedCall{wrong: wrong}})
@@ -158,8 +161,7 @@ func (h *partitioned) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	}()
 	if l.w.freezes(l, b) {
 		try.late = ctx
-		first := fmt.Sprint(b.Partition)
-		if r := l.w.gate.wait(&call{life: l, op: "frozen", about: about(b.Stream, b.Shard), ctx: ctx, deaf: true, body: frozenCall{first}}); r.err != nil {
+		if r := l.w.gate.wait(&call{life: l, op: "frozen", about: about(b.Stream, b.Shard), ctx: ctx, deaf: true, body: frozenCall{try.first}}); r.err != nil {
 			return r.err
 		}
 		ctx = context.WithoutCancel(ctx)
@@ -255,6 +257,7 @@ func recordIDs(records []weir.Record) (ids []judge.ID) {
 type rows struct{ l *life }
 
 func (r rows) ask(ctx context.Context, op string, body *rowsCall) (rowsReply, error) {
+	body.try, _ = ctx.Value(attemptKey{}).(*attempt)
 	c := &call{life: r.l, op: op, about: about(body.key.Stream, body.key.Shard), ctx: ctx, body: body}
 	got := r.l.w.gate.wait(c)
 	said, _ := got.value.(rowsReply)
