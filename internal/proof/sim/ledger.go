@@ -58,8 +58,8 @@ type transaction struct {
 // destination of dead letters.
 type attempt struct {
 	first string          // distinguishes simultaneous calls of a worker about one row
-	late context.Context // the context of a frozen call, which continues after its end; else nil
-	bads []badRecord
+	late  context.Context // the context of a frozen call, which continues after its end; else nil
+	bads  []badRecord
 }
 
 type badRecord struct {
@@ -276,6 +276,9 @@ func (w *world) commits(t *transaction, then func()) {
 		}
 	}
 	for k, r := range t.set {
+		if was := g.rows[k].Epoch; r.Epoch < was {
+			w.breaks("an owner with epoch %d, which is too late, writes the row of %s, whose epoch is %d", r.Epoch, k, was)
+		}
 		g.rows[k] = r
 	}
 	for k, r := range t.made {
