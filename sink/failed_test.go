@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/sink"
 	"github.com/weir-go/weir/sink/sinktest"
 )
@@ -70,5 +71,44 @@ func TestRecordsBeforeTheFailedOneTakeEffect(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTheEndIsRepeatedWithItsRecord loses the answer of the COMMIT that ends a shard with
+// partitions. The last batch has a record, as while weir tries records one by one.
+func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
+	lost, updates := errors.New("lost"), 0
+	db := sinktest.Memory{After: func() error {
+		if updates++; updates == 4 { // after the epoch, the row of the partition, and the record
+			return lost
+		}
+		return nil
+	}}
+	s, err := sink.New(&db, sink.Options{Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+		for _, r := range b.Records {
+			tx.Add(r.SequenceNumber)
+		}
+		if b.End {
+			tx.Add("end")
+		}
+		return nil
+	}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: 1, From: weir.Oldest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &weir.Batch{Stream: "orders", Shard: "0", Epoch: 1, Attempt: 1, End: true, Records: []weir.Record{{SequenceNumber: "1"}}}
+	b.Partition = shard.Partition("", 2)
+	if err := h.Handle(t.Context(), b); !errors.Is(err, lost) {
+		t.Fatalf("the first call returns %v, want the lost answer", err)
+	}
+	if err := h.Handle(t.Context(), b); err != nil {
+		t.Errorf("the second call returns %v", err)
+	}
+	if got, want := db.Effects(), []string{"1", "end"}; !slices.Equal(got, want) {
+		t.Errorf("the effects are %v, want %v", got, want)
 	}
 }

@@ -309,7 +309,11 @@ func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
 		})
 	})
 	if gone {
-		err = t.whyGone(ctx, err)
+		ended := false
+		if ended, err = t.whyGone(ctx, b, err); ended {
+			t.skipped.Add(uint64(len(b.Records)))
+			return nil
+		}
 	}
 	if err != nil {
 		return ending(t.counted(err))
@@ -334,16 +338,22 @@ func (t *term[T]) forget() {
 }
 
 // whyGone returns the error for a row that is missing. A later owner removes the rows of partitions
-// when it does not need them any more, so the row of the shard tells.
-func (t *term[T]) whyGone(ctx context.Context, gone error) error {
+// when it does not need them any more, so the row of the shard tells. ended means that this owner
+// removed the row with the end of the shard, in a transaction whose result it does not know. The
+// records of b have taken effect then.
+func (t *term[T]) whyGone(ctx context.Context, b *weir.Batch, gone error) (ended bool, err error) {
 	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if is := rows[t.of]; is.Epoch > t.Epoch {
-		return fenced(is.Epoch, t.Epoch)
+	is, n := rows[t.of], len(b.Records)
+	switch {
+	case is.Epoch > t.Epoch:
+		return false, fenced(is.Epoch, t.Epoch)
+	case is.Epoch == t.Epoch && is.Ended && t.parts > 0 && n > 0 && b.Records[n-1].Position().Compare(is.At) <= 0:
+		return true, nil
 	}
-	return gone
+	return false, gone
 }
 
 // mark moves the position of the shard to a position before which all records are done in all
