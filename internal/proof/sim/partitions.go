@@ -92,7 +92,7 @@ func (l *life) partitioned(open func(context.Context, weir.Term) (weir.ShardHand
 		if err != nil {
 			return nil, err
 		}
-		return &partitioned{ShardHandler: h, l: l, busy: map[int]bool{}}, nil
+		return &partitioned{ShardHandler: h, l: l, busy: map[int]bool{}, seen: map[int]bool{}}, nil
 	}
 }
 
@@ -102,6 +102,7 @@ type partitioned struct {
 	l    *life
 	mu   sync.Mutex   // guards busy
 	busy map[int]bool // partitions with a running call
+	seen map[int]bool // partitions that had a call
 }
 
 // begins notes a call. It describes what is wrong with the call, or returns "".
@@ -120,6 +121,14 @@ func (h *partitioned) begins(b *weir.Batch) string {
 		return fmt.Sprintf("the end of %s, with %d records of partition %d, while %d calls run", b.Shard, len(b.Records), b.Partition, others)
 	}
 	return ""
+}
+
+// isFirst reports whether a call is the first one of its partition in this term.
+func (h *partitioned) isFirst(b *weir.Batch) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer func() { h.seen[b.Partition] = true }()
+	return !h.seen[b.Partition]
 }
 
 func (h *partitioned) ends(b *weir.Batch) {
@@ -159,7 +168,7 @@ func (h *partitioned) Handle(ctx context.Context, b *weir.Batch) (err error) {
 			panic(p)
 		}
 	}()
-	if l.w.freezes(l, b) {
+	if l.w.freezes(l, b, h.isFirst(b)) {
 		try.late = ctx
 		if r := l.w.gate.wait(&call{life: l, op: "frozen", about: about(b.Stream, b.Shard), ctx: ctx, deaf: true, body: frozenCall{try.first}}); r.err != nil {
 			return r.err
@@ -207,9 +216,13 @@ func (w *world) failsPartition(l *life, f failedCall) {
 	w.fails(&handling{judge: f.batch}, f.bad)
 }
 
-// freezes decides whether a call of the handler is frozen. The handler itself calls it.
-func (w *world) freezes(l *life, b *weir.Batch) bool {
+// freezes decides whether a call of the handler is frozen. The handler itself calls it. isFirst is
+// true for the first call of a partition in a term.
+func (w *world) freezes(l *life, b *weir.Batch, isFirst bool) bool {
 	p := w.profile.Rates[SinkLate]
+	if isFirst { // a late owner may make a row
+		p *= 5
+	}
 	if p == 0 || w.calm.Load() {
 		return false
 	}
