@@ -109,9 +109,9 @@ servers-short: ## Fetch what make integration-short needs
 WITH_SERVERS = WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(RUNTESTS) -count=1 -timeout 20m
 
 .PHONY: integration-short
-integration-short: servers-short ## The contract of each database's store, one run of the KCL, and one of the page in Chromium
-	$(WITH_SERVERS) -p 2 -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestASplitIsWatchedLive)$$' -skip '^TestContract$$/^dynalite$$' \
-		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java page)
+integration-short: servers-short ## The contract of each database's store, two runs of the KCL, moves from other clients, and the page in Chromium
+	$(WITH_SERVERS) -p 2 -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestTheKCLAndWeirTakeTurns|TestASplitIsWatchedLive|TestVMware|TestHarlowInRedis)$$' -skip '^TestContract$$/^dynalite$$' \
+		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java moving page)
 
 .PHONY: integration
 integration: servers ## All tests against real servers, in their long form. Screenshots of the page stay in bin/_artifacts
@@ -122,6 +122,10 @@ integration: servers ## All tests against real servers, in their long form. Scre
 .PHONY: alerts
 alerts: servers ## The alerts of deploy/prometheus and the dashboards of deploy/grafana: by promtool, and by a Prometheus that scrapes real workers (some five minutes)
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 15m ./alerts -full
+
+.PHONY: situations
+situations: servers ## What all tools say about slow handlers, dead workers, outages and more, with real processes (about seven minutes); SITUATIONS=-update writes docs/guide/situations.md
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 20m ./situations -full $(SITUATIONS)
 
 .PHONY: bench
 bench: ## Every benchmark, once through and short where it has a short form
@@ -135,6 +139,11 @@ bench-read: ## What reading costs beside its targets: weir, the SDK, and receivi
 .PHONY: bench-put
 bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
 	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
+
+.PHONY: producers
+producers: servers ## Producers on one shard, beside the KPL and a loop of the SDK; a resharding storm; a killed process; what the KCL and aws-kinesis-agg read (about eight minutes)
+	WEIR_LONG=1 $(GO) test -count=1 -v -timeout 20m -run '^(TestOneShardAtItsLimit|TestProducersShareAShard|TestWholeProducersShareAShard|TestMemoryWhileAStreamStandsStill|TestReshardingStorm|TestKilledProcessLosesOnlyUnconfirmedRecords)$$' ./producer
+	cd internal/proof/integration && WEIR_LONG=1 WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 20m -run '^(TestProducersBesideEachOther|TestTheKCLReadsWhatWeirPacks|TestAwsKinesisAggUnpacksWhatWeirPacks)$$' ./java ./python
 
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
@@ -181,7 +190,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 167 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 168 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

@@ -57,7 +57,7 @@ func (c *Consumer) config(terms *termHandlers) run.Config {
 	return run.Config{
 		Config: of, Client: c.client, Store: c.store, Off: c.off, OnEvent: o.OnEvent,
 		Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
-		Streams: c.streams, Asks: o.DiscoverStreams != nil,
+		Streams: c.streams, Asks: o.DiscoverStreams != nil, Shards: o.Shards,
 		Path: o.Transport.path(), ReadShare: o.Polling.Share, MaxMemory: o.MaxMemory, Calls: p.MaxCalls,
 		FanOutName: o.FanOut.Name, FanOutARNs: o.FanOut.ARNs, FanOutExisting: o.FanOut.Mode == FanOutExisting,
 		FanOutTemporary: o.FanOut.Mode == FanOutTemporary, NoHistory: o.NoHistory,

@@ -67,12 +67,19 @@ func (c *Consumer) Health() (health.Application, []health.Named) {
 // rate adds an observation of each shard, and rates the shards and the application.
 func (c *Consumer) rate(now time.Time, shards []ShardStatus) (health.Application, []health.Named) {
 	all := make([]supervise.Observed, 0, len(shards))
+	own, cutOff := c.runs.CutOff(now)
 	for i := range shards {
-		if s := &shards[i]; s.Reason != health.Abandoned { // it may be another worker's
-			all = append(all, supervise.Observed{
-				Key: lease.Key{Stream: s.Stream, Shard: s.Shard}, Epoch: s.Epoch, Observation: s.observation(c.opts.Worker, now),
-			})
+		s := &shards[i]
+		if s.Reason == health.Abandoned { // it may be another worker's
+			continue
 		}
+		o := s.observation(c.opts.Worker, now)
+		if since := now.Add(-own.For); cutOff && supervise.Explains(s.Reason) {
+			o.Complains, o.Reason, o.Since, o.Err = true, health.CutOff, since, own.Why
+		}
+		all = append(all, supervise.Observed{
+			Key: lease.Key{Stream: s.Stream, Shard: s.Shard}, Epoch: s.Epoch, Observation: o,
+		})
 	}
 	return c.judge.Judge(all, now)
 }
@@ -121,7 +128,7 @@ func (c *Consumer) HealthHandler() http.Handler {
 			return
 		}
 		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.runs.Loops())}
-		answer.Verdict = c.verdict()
+		answer.Verdict = c.verdict(true)
 		status := http.StatusOK
 		if err := check(); err != nil {
 			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
@@ -151,13 +158,22 @@ type healthAnswer struct {
 // after the same time.
 const longTrouble = 10 * time.Second
 
-// verdict returns the verdict on the shards of this consumer. It contains no texts of errors,
-// because they come from the user's code.
-func (c *Consumer) verdict() health.Verdict {
+// Verdict returns the verdict on all shards that this consumer holds: the state, since when, the
+// cause and the next steps. It contains texts of errors, which can come from the handler. Like
+// [Consumer.Health], each call is one observation. It may be called concurrently.
+func (c *Consumer) Verdict() health.Verdict { return c.verdict(false) }
+
+// verdict returns the verdict on the shards of this consumer.
+func (c *Consumer) verdict(hideErrors bool) health.Verdict {
 	now, shards := time.Now(), c.Shards()
-	f := health.Facts{App: c.opts.App, Now: now, HideErrors: true}
+	f := health.Facts{App: c.opts.App, Now: now, HideErrors: hideErrors}
 	if last := c.StoreAnswered(); !last.IsZero() && now.Sub(last) >= c.opts.times().Failover {
 		f.StoreSilent = last
+	}
+	own, cutOff := c.runs.CutOff(now)
+	loads := map[lease.Key]lease.Load{}
+	for _, l := range c.runs.Loops() {
+		loads[l.Key()] = l.Load(now)
 	}
 	status := make(map[lease.Key]*ShardStatus, len(shards))
 	for i := range shards {
@@ -171,6 +187,15 @@ func (c *Consumer) verdict() health.Verdict {
 		lasts := is.Reason.Trouble() && now.Sub(is.Since) >= longTrouble
 		if lasts || is.Attempt > 0 {
 			s.Doing, s.DoingSince, s.Attempts = is.Reason, is.Since, is.Attempt
+		}
+		if s.State == health.Stalled && !of.Since.IsZero() && of.Since.Before(s.DoingSince) {
+			s.DoingSince = of.Since // the wait began again after each attempt
+		}
+		if cutOff && supervise.Explains(is.Reason) {
+			s.Doing, s.DoingSince, s.CutOff = health.CutOff, now.Add(-own.For), true
+		}
+		if load := loads[key]; load != 0 {
+			s.Load = load.Bytes()
 		}
 		f.Shards = append(f.Shards, s)
 	}

@@ -76,6 +76,13 @@ type Options struct {
 	// worker releases its shards, and their progress stays in the store. Workers that return
 	// different streams log a warning.
 	DiscoverStreams func(ctx context.Context) ([]string, error)
+	// Shards are the IDs of the shards to read. Their descendants are read, too. By default all
+	// shards are read. Shards requires a single stream in Streams, and no DiscoverStreams.
+	//
+	// Set it to the same IDs in all workers, from the first start of the application. The leader
+	// marks other shards as finished when it first sees them. It does not stop the reading of
+	// shards that the application has already begun.
+	Shards []string
 	// Worker is the name of this worker in logs and reports, of at most 200 bytes. Defaults to the
 	// host name and the process ID.
 	Worker string
@@ -194,6 +201,7 @@ func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.
 		bad("Options.Worker", "has %d bytes, at most 200 are allowed", len(o.Worker))
 	}
 
+	o.checkShards(bad)
 	switch o.Start.Kind() {
 	case shard.None:
 		o.Start = Oldest
@@ -237,6 +245,18 @@ func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.
 		o.Logger = slog.Default()
 	}
 	return o, all, errors.Join(problems...)
+}
+
+// checkShards checks Shards.
+func (o *Options) checkShards(bad func(option, format string, args ...any)) {
+	if len(o.Shards) > 0 && (len(o.Streams) != 1 || o.DiscoverStreams != nil) {
+		bad("Options.Shards", "names shards of a single stream: name one stream in Options.Streams, and leave out DiscoverStreams")
+	}
+	for _, id := range o.Shards {
+		if id == "" || len(id) > lease.MaxNameBytes || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			bad("Options.Shards", "%.60q is not the ID of a shard, such as shardId-000000000001", id)
+		}
+	}
 }
 
 // streams parses the streams of the options, without those of DiscoverStreams.

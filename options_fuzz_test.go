@@ -27,9 +27,15 @@ import (
 // optionRules has a rule for each field of Options. A rule reports whether the documentation allows
 // the field's value, after the defaults were set. A field without a rule fails the tests.
 var optionRules = map[string]func(o *Options) bool{
-	"App":                 func(o *Options) bool { return aName.MatchString(o.App) },
-	"Streams":             streamsAreGood,
-	"DiscoverStreams":     nil, // any, and none where there is a stream
+	"App":             func(o *Options) bool { return aName.MatchString(o.App) },
+	"Streams":         streamsAreGood,
+	"DiscoverStreams": nil, // any, and none where there is a stream
+	"Shards": func(o *Options) bool {
+		odd := func(id string) bool {
+			return id == "" || len(id) > 255 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
+		}
+		return len(o.Shards) == 0 || len(o.Streams) == 1 && o.DiscoverStreams == nil && !slices.ContainsFunc(o.Shards, odd)
+	},
 	"Worker":              func(o *Options) bool { return o.Worker != "" && len(o.Worker) <= 200 },
 	"Start":               func(o *Options) bool { return o.Start == Oldest || o.Start == Latest || o.Start.Kind() == shard.Time },
 	"Expired":             func(o *Options) bool { return among(o.Expired, FailExpired, OldestExpired, LatestExpired) },

@@ -87,13 +87,31 @@ func (p *Puller) Batches() iter.Seq2[*Batch, error] {
 // that are in progress. The position must not be after the last yielded record. Done may be called
 // concurrently. It returns [ErrLeaseLost] if the shard belongs to another worker now.
 func (p *Puller) Done(before Position) error {
+	if err := p.checkDone(before); err != nil {
+		return err
+	}
+	p.term.Advance(p.batches.Past(before))
+	return nil
+}
+
+// Checkpoint does what Done does, and waits until the progress is durable in the store. If the
+// lease is lost first, it returns [ErrLeaseLost]. If ctx ends first, it returns the cause of ctx.
+// In both cases the progress may be saved all the same. Checkpoint may be called concurrently.
+func (p *Puller) Checkpoint(ctx context.Context, before Position) error {
+	if err := p.checkDone(before); err != nil {
+		return err
+	}
+	return p.term.Save(ctx, p.batches.Past(before))
+}
+
+// checkDone returns an error if the records before a position cannot be marked as done.
+func (p *Puller) checkDone(before Position) error {
 	if lost := p.term.Lost(); lost != nil {
 		return lost
 	}
 	if before.IsZero() || before.Compare(p.batches.Yielded()) > 0 && before != p.From {
 		return fmt.Errorf("weir: the position %q is not in a batch that was handed over", before)
 	}
-	p.term.Advance(p.batches.Past(before))
 	return nil
 }
 

@@ -38,13 +38,15 @@ type ShardStatus struct {
 	Behind    time.Duration // of the last answer; negative if unknown
 	Buffered  int           // records that were read and wait for the handler
 	// The lags measure how far the shard is behind the tip of the stream now. They are negative if
-	// unknown, as before the first answer. ReadLag is the lag in the last answer, plus the time
-	// since then. If reads fail before the first answer, it is the time for which they have failed,
-	// a lower bound. While the first answer arrives, it is the age of its oldest unhandled record.
-	// HandledLag is the age of the oldest record that was read and is not handled, and SavedLag the
-	// age of the oldest record whose progress is not saved. Both are too large by at most the time
-	// between the first and the last record of one read. ReadLag is the smallest of the three, and
-	// SavedLag the largest.
+	// unknown, as before the first answer.
+	//
+	// ReadLag is the lag in the last answer, plus the time since then. If reads have failed since
+	// before the first answer, ReadLag is the time for which they have failed, a lower bound. If
+	// records of the first answer have arrived, but not yet its lag, ReadLag is the age of the
+	// oldest unhandled record. HandledLag is the age of the oldest record that was read and is not
+	// handled, but at least ReadLag. SavedLag is the age of the oldest record whose progress is not
+	// saved, but at least HandledLag. The age of a record may be too large by at most the time
+	// between the first and the last record of one read.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Expired is true if the service refuses the position At because its records have left the
 	// stream, and the shard therefore stays at At; see [FailExpired].

@@ -58,6 +58,9 @@ func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Size returns the number of bytes that the tags add to a packed record.
+func (t Tags) Size() int { return len(t.encoded) }
+
 // IsZero reports whether there are no tags.
 func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
 

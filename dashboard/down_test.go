@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,38 @@ func TestKinesisIsDownInOneBanner(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if body := shown(t, h, "/app?app=billing"); strings.Contains(body, `id="down"`) {
 			t.Error("the banner stays")
+		}
+	})
+}
+
+// hanging is a store that does not answer until the call ends.
+type hanging struct{ *memstore.Store }
+
+func (h hanging) View(ctx context.Context, _, _ string) (lease.View, error) {
+	<-ctx.Done()
+	return lease.View{}, ctx.Err()
+}
+
+func (h hanging) Apps(ctx context.Context) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// If the store hangs, many browsers wait for one read together, and not for one after the other.
+func TestRequestsWaitForAHangingStoreTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := dashboard.Handler(hanging{memstore.New()}, dashboard.Options{})
+		began := time.Now()
+		var browsers sync.WaitGroup
+		for range 20 {
+			for _, target := range []string{"/", "/app?app=billing"} {
+				browsers.Go(func() { unavailable(t, h, target, "The store has not answered since") })
+			}
+		}
+		browsers.Wait()
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("the last answer came after %v", took)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -465,5 +466,5 @@ func outage(err error, after, now time.Time) event {
 	if err == nil {
 		return event{at: now, after: after, kind: storeEvent, over: true, text: "the store answers again"}
 	}
-	return event{at: now, after: after, kind: storeEvent, text: "the store does not answer: " + err.Error()}
+	return event{at: now, after: after, kind: storeEvent, text: "the store does not answer: " + errtext.Short(err.Error())}
 }

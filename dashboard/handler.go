@@ -188,6 +188,9 @@ func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request) {
 		kind = "text/javascript; charset=utf-8"
 	}
 	w.Header().Set("Cache-Control", "max-age=60")
+	if unchanged(w, r, text) {
+		return
+	}
 	send(w, r, http.StatusOK, kind, text)
 }
 
@@ -210,7 +213,7 @@ func (h *handler) renderOnce(w http.ResponseWriter, r *http.Request, status int,
 	text, err := views.view(name+"?"+r.URL.RawQuery, func() ([]byte, error) {
 		var text bytes.Buffer
 		err := pages.ExecuteTemplate(&text, name, data())
-		return text.Bytes(), err
+		return withoutControls(text.Bytes()), err
 	})
 	switch {
 	case err != nil && streamed:
@@ -224,8 +227,11 @@ func (h *handler) renderOnce(w http.ResponseWriter, r *http.Request, status int,
 		return
 	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Weir-Page", "down") // it is this page, and not one of a proxy
-	case views != nil && status == http.StatusOK && unchanged(w, r, text):
-		return
+	case views != nil && status == http.StatusOK:
+		w.Header().Set("Cache-Control", "private, no-cache")
+		if unchanged(w, r, text) {
+			return
+		}
 	}
 	send(w, r, status, "text/html; charset=utf-8", text)
 }

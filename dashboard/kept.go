@@ -47,10 +47,14 @@ func tagOf(text []byte) string {
 func unchanged(w http.ResponseWriter, r *http.Request, text []byte) bool {
 	tag := tagOf(text)
 	w.Header().Set("ETag", tag)
-	w.Header().Set("Cache-Control", "private, no-cache")
-	if !strings.Contains(r.Header.Get("If-None-Match"), tag) {
+	if !matches(r.Header.Get("If-None-Match"), tag) {
 		return false
 	}
 	w.WriteHeader(http.StatusNotModified)
 	return true
+}
+
+// matches reports whether the value of If-None-Match matches an entity tag. "*" matches any.
+func matches(header, tag string) bool {
+	return strings.TrimSpace(header) == "*" || strings.Contains(header, tag)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -34,6 +35,8 @@ type observer struct {
 	listed  time.Time
 	names   []string
 	failed  time.Time // since when they cannot be listed, zero if they can
+	fell    time.Time // when the last attempt to list them ended, if it failed
+	err     error     // of that attempt
 }
 
 // watched is an application that a page shows.
@@ -41,6 +44,7 @@ type watched struct {
 	turn chan struct{} // held during a read; guards the following fields
 	used time.Time     // time of the last request; observer.mu guards it
 	took time.Duration // of the last read
+	fell time.Time     // when the last read ended, if the store failed
 	// letters is the number of dead letters that the page of dead letters found, "" if it was not
 	// opened yet. observer.mu guards it.
 	letters string
@@ -100,26 +104,32 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	if !can {
 		return nil, errCannotList
 	}
+	asked := time.Now()
 	select {
 	case o.listing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { <-o.listing }()
+	if o.fell.After(asked) {
+		return o.names, o.err
+	}
 	if o.names != nil && time.Since(o.listed) < listEvery {
 		return o.names, nil
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
 	names, err := admin.Apps(ctx)
 	if err != nil {
 		if o.failed.IsZero() {
-			o.failed = time.Now()
+			o.failed = began
 		}
+		o.fell, o.err = time.Now(), err
 		return o.names, err
 	}
-	o.failed = time.Time{}
-	if names == nil {
+	o.failed, o.fell, o.err = time.Time{}, time.Time{}, nil
+	if names = operate.Apps(names); names == nil {
 		names = []string{}
 	}
 	o.names, o.listed = names, time.Now()
@@ -130,7 +140,7 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 // read is fresh; see [watched.fresh]. It returns an error only if ctx ends. An error of the store
 // is part of the result.
 func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (sighting, error) {
-	w := o.watch(app)
+	w, asked := o.watch(app), time.Now()
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -138,7 +148,8 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	}
 	defer func() { <-w.turn }()
 	now := time.Now()
-	if w.fresh(now, fresh) {
+	// If the store hangs, the requests that wait for one read do not wait for another.
+	if w.fresh(now, fresh) || w.seen.err != nil && w.fell.After(asked) {
 		return w.seen, nil
 	}
 	defer func() { w.took = time.Since(now) }()
@@ -155,7 +166,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		if w.seen.err == nil {
 			w.seen.failed = now
 		}
-		w.seen.err, w.seen.views = err, &kept{}
+		w.seen.err, w.seen.views, w.fell = err, &kept{}, time.Now()
 		return w.seen, nil
 	}
 	next := sighting{

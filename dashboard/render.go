@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -10,12 +11,14 @@ import (
 	"unicode"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
+	"why":     why,
 	"reason":  health.ReportedWords,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
 	"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
@@ -36,6 +39,33 @@ func clean(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
+}
+
+// why returns the text of an error of AWS or of the store for people.
+func why(err error) string { return clean(errtext.Short(err.Error())) }
+
+// withoutControls replaces control characters in HTML, which come from names and errors, by
+// character references. Forms keep their values, and a terminal that shows the HTML does not obey
+// them. A control character without a reference becomes the replacement character.
+func withoutControls(html []byte) []byte {
+	control := func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	}
+	if !bytes.ContainsFunc(html, control) {
+		return html
+	}
+	var b bytes.Buffer
+	for _, r := range string(html) {
+		switch {
+		case !control(r):
+			b.WriteRune(r)
+		case r == 0 || r >= 0x7f:
+			b.WriteRune(unicode.ReplacementChar)
+		default:
+			fmt.Fprintf(&b, "&#%d;", r)
+		}
+	}
+	return b.Bytes()
 }
 
 // rateThen formats a throughput that the owner of a shard reported.

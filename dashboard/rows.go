@@ -109,7 +109,8 @@ func (p *appPage) list(v view, shards []shardInfo, pick rowPick, known past) {
 	}
 }
 
-// groupRows divides the shards among rows. A group begins at the place of its first shard.
+// groupRows returns the shards of each row. If folds is true, shards of the same kind share a row
+// if there are at least foldLeast of them. Such a row has the place of the first of its shards.
 func groupRows(shards []shardInfo, folds bool) (groups [][]*shardInfo) {
 	count := map[string]int{}
 	for i := range shards {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -46,7 +47,7 @@ func (h *pageHead) age(s sighting) {
 		}
 	case !s.blind.IsZero():
 		h.Down = down{
-			What: "Kinesis", Since: clock(s.blind), Why: clean(s.lagErr.Error()),
+			What: "Kinesis", Since: clock(s.blind), Why: errtext.Short(s.lagErr.Error()),
 			Still: "Owners, workers and checkpoints are current, because they come from the store. " +
 				"Lags are not known.",
 		}
@@ -68,7 +69,7 @@ func (d down) status() int {
 // storeDown describes a store that does not answer.
 func storeDown(err error, since time.Time) down {
 	return down{
-		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: clean(err.Error()),
+		What: "The store", Since: since.UTC().Format("15:04:05") + " UTC", Why: errtext.Short(err.Error()),
 		Still: "The state of the applications is unknown now. Workers handle records for as long " +
 			"as the store's last answer to them is valid. Then they wait, and continue when it answers. " +
 			"No lease moves meanwhile, and nothing can be changed.",

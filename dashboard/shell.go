@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -37,8 +38,9 @@ func (h *handler) sendShell(w http.ResponseWriter, r *http.Request, head pageHea
 		s.out = s.zip
 	}
 	w.WriteHeader(http.StatusOK)
-	if err := pages.ExecuteTemplate(s.out, "shell", head); err != nil {
-		return s // the client may have disconnected
+	var text bytes.Buffer
+	if err := pages.ExecuteTemplate(&text, "shell", head); err == nil {
+		_, _ = s.out.Write(withoutControls(text.Bytes())) // the client may have disconnected
 	}
 	if s.zip != nil {
 		_ = s.zip.Flush() // as above

@@ -5,10 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/lease"
@@ -80,7 +82,7 @@ func TestAProbeGetsTheStatus(t *testing.T) {
 
 // A client that has the current view gets 304. A client that has another text gets the view.
 func TestAnUnchangedPageAnswers304(t *testing.T) {
-	for _, target := range []string{"/", "/app?app=billing&span=1h", "/app?app=billing&span=1h&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001", "/events?app=billing"} {
+	for _, target := range []string{"/", "/app?app=billing&span=1h", "/app?app=billing&span=1h&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001", "/events?app=billing", "/page.css", "/page.js"} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
 			fill(t, store, "billing", 400) // reads of so many leases are at least 2 s apart
@@ -95,6 +97,9 @@ func TestAnUnchangedPageAnswers304(t *testing.T) {
 			}
 			if w := answer(t, h, http.MethodGet, target, "If-None-Match", `W/"else"`); w.Code != http.StatusOK {
 				t.Errorf("%s with another tag: %d", target, w.Code)
+			}
+			if w := answer(t, h, http.MethodGet, target, "If-None-Match", "*"); w.Code != http.StatusNotModified {
+				t.Errorf("%s with any tag: %d", target, w.Code)
 			}
 		})
 	}
@@ -122,6 +127,28 @@ func TestHeartbeatsDoNotChangeThePage(t *testing.T) {
 		}
 		if same < 20 {
 			t.Errorf("%d of 30 answers were 304", same)
+		}
+	})
+}
+
+// The HTML contains no control characters, also if the name of an application has some.
+func TestNamesWithControlCharacters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const app = "bill\x1b[31m\u009bing"
+		store := memstore.New()
+		fill(t, store, app, 4)
+		h := dashboard.Handler(store, dashboard.Options{})
+		for _, target := range []string{"/", "/app?" + url.Values{"app": {app}}.Encode()} {
+			for _, accept := range []string{"*/*", "text/html"} {
+				w := answer(t, h, http.MethodGet, target, "Accept", accept)
+				text := w.Body.String()
+				if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
+					t.Errorf("%s for %s: %q", target, accept, text[max(0, i-20):min(len(text), i+20)])
+				}
+				if target != "/" && !strings.Contains(text, "bill&#27;[31m") {
+					t.Errorf("%s for %s does not name the application", target, accept)
+				}
+			}
 		}
 	})
 }

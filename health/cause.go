@@ -27,6 +27,13 @@ const (
 	CauseUnassigned
 	// CauseDenied means that AWS refuses calls of a worker for lack of a permission.
 	CauseDenied
+	// CauseCredentials means that AWS does not accept the credentials of a worker.
+	CauseCredentials
+	// CauseStreamGone means that a stream does not exist, or does not exist any more.
+	CauseStreamGone
+	// CausePosition means that Kinesis refuses the position of a shard, because the stream was
+	// deleted and created again, or because the records at the position have expired.
+	CausePosition
 	// CauseCutOff means that a worker can read none of its shards.
 	CauseCutOff
 	// CauseReadFails means that reading a shard fails, but not because of throttling.

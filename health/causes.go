@@ -131,20 +131,10 @@ var causeRows = [...]causeRow{
 			}
 		},
 	},
-	CauseDenied: {
-		"denied", "a permission is missing",
-		"the owner reports that AWS refused a call for lack of a permission",
-		func(_ *conclusion, s *ShardFacts) bool { return s.Doing.readsOrRetries() && s.denied },
-		func(c *conclusion, all []*ShardFacts) string {
-			return "AWS refuses calls of the owner of " + all[0].Name + c.lastError(all[0])
-		},
-		func(c *conclusion, _ []*ShardFacts) []Step {
-			return []Step{
-				{"Allow the refused call in the IAM policy of the workers", ""},
-				{"List the permissions that are missing", c.weir("doctor")},
-			}
-		},
-	},
+	CauseDenied:      deniedRow,
+	CauseCredentials: credentialsRow,
+	CauseStreamGone:  streamGoneRow,
+	CausePosition:    positionRow,
 	CauseCutOff: {
 		"cut_off", "a worker is cut off",
 		"the owner reports that it can read none of its shards",
@@ -162,10 +152,11 @@ var causeRows = [...]causeRow{
 	},
 	CauseReadFails: {
 		"read_fails", "reading fails",
-		"the owner reports that reading fails, or reading failed in half of the samples",
+		"the owner reports that reading fails, or reading failed in half of the samples and in two or " +
+			"more, for none of the reasons above",
 		func(c *conclusion, s *ShardFacts) bool {
-			return s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
-				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread)
+			return s.fault == noFault && (s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
+				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread))
 		},
 		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
@@ -177,7 +168,7 @@ var causeRows = [...]causeRow{
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
-				{"Check the network, the credentials and the permissions of the worker", ""},
+				{"Check the network between the worker and Kinesis", ""},
 				{"See whether Kinesis answers this machine", c.weir("doctor")},
 			}
 		},
@@ -199,8 +190,12 @@ var causeRows = [...]causeRow{
 	},
 	CauseRecordsFail: {
 		"records_fail", "records fail",
-		"the owner reports failures of the handler, or the handler failed in half of the samples",
+		"the owner reports failures of the handler, or the handler failed in half of the samples and " +
+			"in two or more",
 		func(_ *conclusion, s *ShardFacts) bool {
+			if doing(s, DeadLettersFailed, StoringDeadLetters) {
+				return false // the records have failed, and only their dead letters hold the shard
+			}
 			return doing(s, HandlerFailed, NoOtherHandled, RateLimited) ||
 				s.Doing != NoReason && s.Attempts > 0 && !s.Doing.readsOrRetries() ||
 				s.Recent.often(s.Recent.Failing)
@@ -218,13 +213,16 @@ var causeRows = [...]causeRow{
 				s.Recent.Failing, s.Recent.Minutes) + c.lastError(s)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
-			return []Step{
+			steps := []Step{
 				{"See the failing record and its error", c.weir("doctor")},
 				{"Fix the handler, or dead-letter such records with " +
 					"Options.OnFailure.MaxAttempts " +
 					"(weir consume --max-attempts=5)", ""},
-				{"Look at the dead letters", c.weir("dead list")},
 			}
+			if c.DeadLettered > 0 {
+				steps = append(steps, Step{"Look at the dead letters", c.weir("dead list")})
+			}
+			return steps
 		},
 	},
 	CauseDeadLetters: {
@@ -257,10 +255,11 @@ var causeRows = [...]causeRow{
 	},
 	CauseHandlerHangs: {
 		"handler_hangs", "the handler does not return",
-		"the shard has stalled, and its owner reports that a call of the handler lasts",
+		"the shard has stalled, and its owner reports that a call of the handler lasts, or only that " +
+			"the handler is busy",
 		func(_ *conclusion, s *ShardFacts) bool {
 			return s.State >= Stalled && doing(s, InHandler, OpeningHandler, ClosingHandler,
-				Abandoned)
+				Abandoned) || s.hangs()
 		},
 		func(_ *conclusion, all []*ShardFacts) string {
 			return "A call of the handler of " + all[0].Name + " has not returned" +
@@ -288,14 +287,19 @@ var causeRows = [...]causeRow{
 	},
 	CauseThrottled: {
 		"throttled", "Kinesis throttles the reads",
-		fmt.Sprintf("reading waited for throttling at least %d %% of the last %d min",
-			throttledLeast, RecentMinutes),
+		fmt.Sprintf("reading waited for throttling at least %d %% of the last %d min, or the owner "+
+			"reports that each read is throttled", throttledLeast, RecentMinutes),
 		func(_ *conclusion, s *ShardFacts) bool {
-			return s.Recent.Minutes > 0 && s.Recent.Throttled >= throttledLeast
+			return s.Recent.Minutes > 0 && s.Recent.Throttled >= throttledLeast ||
+				s.Doing.readsOrRetries() && s.fault == faultThrottled
 		},
-		func(_ *conclusion, all []*ShardFacts) string {
+		func(c *conclusion, all []*ShardFacts) string {
+			if all[0].Recent.Throttled < throttledLeast {
+				return "Kinesis throttles each read of the owner of " + all[0].Name +
+					sinceText(all[0]) + c.lastError(all[0])
+			}
 			return fmt.Sprintf("Reading waited because of throttling for %s of the last %d min",
-				percents(all, func(r Recent) int { return r.Throttled }), RecentMinutes)
+				percents(all, func(r Recent) int { return r.Throttled }), all[0].Recent.Minutes)
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{
@@ -309,7 +313,7 @@ var causeRows = [...]causeRow{
 	CauseHotShard: {
 		"hot_shard", "one shard is hot",
 		fmt.Sprintf("a shard falls behind or has about 1 MiB a second, and more than %d times "+
-			"the median load of the others; or it alone is behind, and its handler was busy at "+
+			"the median load of the others; or it alone falls behind, and its handler was busy at "+
 			"least %d %% of the time", hotTimes, hotBusy),
 		func(c *conclusion, s *ShardFacts) bool { _, hot := c.hot[s]; return hot },
 		func(c *conclusion, all []*ShardFacts) string {
@@ -319,7 +323,7 @@ var causeRows = [...]causeRow{
 					"other %d shards is %s", s.Name, size(s.Load), len(c.open)-1, size(median))
 			}
 			return fmt.Sprintf("Of %d shards only %s is behind, and its handler was busy %d %% "+
-				"of the last %d min", len(c.open), s.Name, s.Recent.Busy, RecentMinutes)
+				"of the last %d min", len(c.open), s.Name, s.Recent.Busy, s.Recent.Minutes)
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{
@@ -335,11 +339,11 @@ var causeRows = [...]causeRow{
 		fmt.Sprintf("the handler was busy at least %d %% of the last %d min", busyLeast,
 			RecentMinutes),
 		func(_ *conclusion, s *ShardFacts) bool {
-			return s.Recent.Minutes > 0 && s.Recent.Busy >= busyLeast
+			return s.Recent.Minutes > 0 && s.Recent.Busy >= busyLeast && !s.hangs()
 		},
 		func(_ *conclusion, all []*ShardFacts) string {
 			return fmt.Sprintf("The handler was busy %s of the last %d min", percents(all,
-				func(r Recent) int { return r.Busy }), RecentMinutes)
+				func(r Recent) int { return r.Busy }), all[0].Recent.Minutes)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			steps := []Step{{"Handle the partition keys of each shard in parallel with " +

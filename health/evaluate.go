@@ -234,7 +234,7 @@ func (v *Shard) trend(seen []Observation, behind start, now time.Time, o Options
 	from, low, ok := earlier(seen, o)
 	switch {
 	case ok:
-	case behind.seen != startUnknown && last.At.Sub(behind.at) < o.TrendOver/2:
+	case behind.seen < startBefore && last.At.Sub(behind.at) < o.TrendOver/2:
 		v.Reason = BehindBriefly
 		return
 	case slices.ContainsFunc(seen, func(s Observation) bool {

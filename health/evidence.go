@@ -24,8 +24,16 @@ func (r Reason) readsOrRetries() bool {
 	return r.Activity() == Reading || r == ReadFailed || r == CutOff || r == NotStarted
 }
 
-// often reports whether n of the samples are at least failingLeast percent.
-func (r Recent) often(n int) bool { return n > 0 && 100*n >= failingLeast*r.Minutes }
+// often reports whether n of the samples are at least failingLeast percent. A single sample is not
+// enough: its minute may contain one failure that a retry fixed.
+func (r Recent) often(n int) bool { return n > 1 && 100*n >= failingLeast*r.Minutes }
+
+// hangs reports whether the handler runs nearly all the time and no record is handled. The owner
+// reports a long call only later.
+func (s *ShardFacts) hangs() bool {
+	return s.State == Stalled && s.Doing == NoReason && s.Recent.Minutes > 0 &&
+		s.Recent.Busy >= busyLeast
+}
 
 // lastError returns the end of a sentence with the last error of a shard. It returns "" for the
 // worst shard, whose error is in the sentence of the verdict.

@@ -19,6 +19,9 @@ type Facts struct {
 	// may hold together, or 0 for no limit.
 	Leases, MaxLeases int
 
+	// DeadLettered is the number of records that the live workers dead-lettered or skipped lately.
+	DeadLettered int
+
 	// PausedApp reports that the whole application is paused, and not only some of its streams.
 	PausedApp bool
 
@@ -47,7 +50,8 @@ type ShardFacts struct {
 	// Recent is the history of the last [RecentMinutes].
 	Recent Recent
 
-	denied bool // Err says that AWS refused a call
+	fault   fault   // what Err says
+	refused refusal // the call that AWS refused, if fault is faultDenied
 }
 
 // RecentMinutes is the time that a [Recent] covers, in minutes. It is long enough to contain a few

@@ -16,7 +16,8 @@ type startSeen uint8
 
 const (
 	startExact   startSeen = iota // the condition began at this time, to within a few seconds
-	startAtLeast                  // it began at this time or earlier
+	startAtLeast                  // it began at this time or a little earlier
+	startBefore                   // it began at this time or earlier; nobody watched it
 	startUnknown                  // it was there at the first observation, without a past
 )
 
@@ -40,9 +41,19 @@ func begin(o Observation, allowed time.Duration) *beginnings {
 		b.still = first
 	}
 	if o.lag() > allowed {
-		b.behind = first
+		b.behind = start{o.wasBehind(allowed), startBefore}
 	}
 	return b
+}
+
+// wasBehind returns a time at which the lag was larger than allowed already: when the oldest record
+// that still waits had waited for that long.
+func (o Observation) wasBehind(allowed time.Duration) time.Time {
+	lag := o.lag()
+	if o.Past {
+		lag -= lag / blur
+	}
+	return o.At.Add(-max(0, lag-allowed))
 }
 
 // then returns the beginnings at the next observation after o.
@@ -81,7 +92,12 @@ func (o Observation) then(next Observation, allowed time.Duration) *beginnings {
 	case !was.behind.at.IsZero():
 		b.behind = was.behind
 	case o.lag() < 0:
-		b.behind = start{next.At, startUnknown}
+		b.behind = start{next.wasBehind(allowed), startBefore}
+	case changed.seen == startAtLeast:
+		b.behind = changed
+		if was := next.wasBehind(allowed); was.After(o.At) {
+			b.behind.at = was
+		}
 	default:
 		b.behind = changed
 	}
@@ -110,7 +126,7 @@ func (v *Shard) began(s start, now time.Time) {
 	if s.at.IsZero() || s.seen == startUnknown {
 		return
 	}
-	v.Since, v.AtLeast, v.lasts = s.at, s.seen == startAtLeast, now.Sub(s.at)
+	v.Since, v.AtLeast, v.lasts = s.at, s.seen != startExact, now.Sub(s.at)
 }
 
 // lasting returns a text about how long the state has lasted. It begins with a space or a comma, or

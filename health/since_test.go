@@ -65,7 +65,7 @@ func TestTheTimeWhenAStateBeganDoesNotMove(t *testing.T) {
 				if step <= 5*time.Second {
 					want = c.text
 				}
-				if v.State != c.state || !v.Since.Equal(noon.Add(from)) || v.AtLeast != (step > 5*time.Second) || !strings.HasSuffix(v.Text(), want) {
+				if v.State != c.state || v.Since.Sub(noon.Add(from)).Abs() > time.Second || v.AtLeast != (step > 5*time.Second) || !strings.HasSuffix(v.Text(), want) {
 					t.Fatalf("%s, each %v, after %v: %v %q since %v, want %q", name, step, after, v.State, v.Text(), v.Since, want)
 				}
 			}
@@ -153,5 +153,29 @@ func TestThePastIsDroppedOnceMoreIsKnown(t *testing.T) {
 		if o.Past {
 			t.Errorf("the past of %v is still there", o.At)
 		}
+	}
+}
+
+// A record that waits shows since when a shard has been behind, also to an observer who has just
+// begun to watch it, and who cannot say whether the lag grows.
+func TestALagShowsSinceWhenAShardIsBehind(t *testing.T) {
+	t.Parallel()
+	first := health.Observation{
+		At: noon, Saved: at("7"), SavedLag: 5*time.Minute + 10*time.Second, HandledLag: health.Unknown,
+		ReadLag: health.Unknown, Owner: "a",
+	}
+	want := noon.Add(-5 * time.Minute)
+	v := health.Evaluate([]health.Observation{first}, noon, health.Options{})
+	if v.State != health.Behind || v.Reason != health.WatchedBriefly || !v.Since.Equal(want) || !v.AtLeast {
+		t.Errorf("%v, %v since %v, at least: %v", v.State, v.Reason, v.Since, v.AtLeast)
+	}
+	var w health.Observations
+	earlier := first
+	earlier.At, earlier.SavedLag = noon.Add(-time.Hour), 0
+	w.Add(earlier, 5*time.Minute)
+	w.Add(first, 5*time.Minute)
+	v = health.Evaluate(w.All(), noon, health.Options{})
+	if !v.Since.Equal(want) || !v.AtLeast {
+		t.Errorf("after an hour without a look, since %v, at least: %v", v.Since, v.AtLeast)
 	}
 }

@@ -99,7 +99,7 @@ func hotShards(open []*ShardFacts) map[*ShardFacts]float64 {
 	slices.SortFunc(loads, cmp.Compare[float64])
 	hot := map[*ShardFacts]float64{}
 	for _, s := range open {
-		if s.State < Behind {
+		if s.State < Behind || s.State == Stalled { // a hot shard handles records
 			continue
 		}
 		median := medianOfOthers(loads, s.Load)
@@ -107,7 +107,7 @@ func hotShards(open []*ShardFacts) map[*ShardFacts]float64 {
 		switch {
 		case median >= 0 && s.Load > 0 && presses && median < s.Load/hotTimes:
 			hot[s] = median
-		case behind == 1 && len(open) > 1 && s.Recent.Minutes > 0 && s.Recent.Busy >= hotBusy:
+		case behind == 1 && presses && len(open) > 1 && s.Recent.Minutes > 0 && s.Recent.Busy >= hotBusy:
 			hot[s] = median
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/weir-go/weir/internal/errtext"
 )
 
 // Named is the evaluation of a shard with the shard's name.
@@ -120,19 +120,8 @@ func (a *Application) sentence(shards int) string {
 	return b.String()
 }
 
-// clean reduces an external text to one line.
-func clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if cut := []rune(text); len(cut) > mostErr {
-		return string(cut[:mostErr]) + "…"
-	}
-	return text
-}
+// clean reduces an external text to one line that shows people what failed.
+func clean(text string) string { return errtext.Cut(errtext.Short(text), mostErr) }
 
-// mostErr is the maximum number of characters of an error in a sentence.
+// mostErr is the maximum number of bytes of an error in a sentence.
 const mostErr = 200

@@ -3,7 +3,6 @@ package health
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +87,7 @@ func Conclude(f Facts) Verdict {
 	if v.State == CatchingUp {
 		v.Steps = slices.Insert(v.Steps, 0, Step{"Wait, and watch the lag", c.weir("group lag")})
 	}
-	if v.State == RetentionNear && c.worst != nil {
+	if v.State == RetentionNear && c.worst != nil && c.worst.fault != faultPosition {
 		v.Steps = slices.Insert(v.Steps, 0, c.longerRetention())
 	}
 	v.Steps = v.Steps[:min(len(v.Steps), mostSteps)]
@@ -110,9 +109,11 @@ func (c *conclusion) begin() Verdict {
 	shards := slices.Clone(c.Shards)
 	for i := range shards {
 		s := &shards[i]
-		s.denied = refused.MatchString(s.Err)
+		if s.fault = faultOf(s.Err); s.fault == faultDenied {
+			s.refused = refusalOf(s.Err)
+		}
 		if c.HideErrors {
-			s.Err = ""
+			s.Err, s.refused.resource = "", ""
 		}
 		named = append(named, s.Named)
 		if !s.Finished {
@@ -147,9 +148,6 @@ func (c *conclusion) begin() Verdict {
 	c.hot = hotShards(c.open)
 	return v
 }
-
-// refused matches the errors with which AWS refuses a call for lack of a permission.
-var refused = regexp.MustCompile(`AccessDenied|[Nn]ot authorized|UnrecognizedClient`)
 
 // trendText returns how the lag changed, or "".
 func (v Shard) trendText() string {
@@ -242,9 +240,13 @@ func (c *conclusion) unknown() (evidence string, steps []Step) {
 		evidence = fmt.Sprintf("In the last %d min the handler of %s was busy %d %% of the time, "+
 			"and reading "+
 			"was throttled %d %% of the time. The log of the worker may show the cause",
-			RecentMinutes, c.worst.Name, r.Busy, r.Throttled)
+			r.Minutes, c.worst.Name, r.Busy, r.Throttled)
 	}
-	if remedy := c.worst.Reason.Remedy(); remedy != "" && !strings.Contains(remedy, "weir ") {
+	remedy := c.worst.Reason.Remedy()
+	if c.worst.State == RetentionNear {
+		remedy = "" // Conclude adds a step with the command for it
+	}
+	if remedy != "" && !strings.Contains(remedy, "weir ") {
 		steps = append(steps, Step{strings.ToUpper(remedy[:1]) + remedy[1:], ""})
 	}
 	return evidence, append(steps, Step{"Look for problems of workers and streams",
@@ -257,13 +259,13 @@ func (v Verdict) Because() string {
 	case v.Cause == NoCause && v.Evidence == "":
 		return ""
 	case v.Cause == NoCause:
-		return "not known. " + v.Evidence + "."
+		return "not known. " + fullStop(v.Evidence)
 	}
 	text := v.Cause.String()
 	if v.Affected > 1 {
 		text += fmt.Sprintf(" (%d of %d affected shards)", v.Explains, v.Affected)
 	}
-	text += ". " + v.Evidence + "."
+	text += ". " + fullStop(v.Evidence)
 	if len(v.Also) > 0 {
 		words := make([]string, len(v.Also))
 		for i, also := range v.Also {
@@ -272,6 +274,14 @@ func (v Verdict) Because() string {
 		text += " Also: " + strings.Join(words, "; ") + "."
 	}
 	return text
+}
+
+// fullStop ends a sentence, which may end with the text of an error.
+func fullStop(sentence string) string {
+	if strings.HasSuffix(sentence, "…") {
+		return sentence
+	}
+	return strings.TrimRight(sentence, ".") + "."
 }
 
 // Outlook returns in a sentence what follows if nothing changes, or "" if that is unknown.
@@ -298,7 +308,7 @@ func (v Verdict) Outlook() string {
 // be copied.
 func (v Verdict) Text(columns int) string {
 	var b strings.Builder
-	b.WriteString(wrap(v.Sentence+".", "  ", columns))
+	b.WriteString(wrap(fullStop(v.Sentence), "  ", columns))
 	if because := v.Because(); because != "" {
 		b.WriteString(wrap("Cause: "+because, "  ", columns))
 	}

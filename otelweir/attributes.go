@@ -21,6 +21,9 @@ const (
 	streamName    = attribute.Key("aws.kinesis.stream_name")
 	errorType     = attribute.Key("error.type")
 
+	// contextDropped marks the span of a record that was stored without its trace context.
+	contextDropped = attribute.Key("weir.context.dropped")
+
 	appKey     = attribute.Key("app")
 	streamKey  = attribute.Key("stream")
 	shardKey   = attribute.Key("shard")

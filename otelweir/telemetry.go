@@ -1,5 +1,6 @@
 // Package otelweir exports telemetry of a weir consumer to OpenTelemetry: metrics about reading,
-// handling, leases and lag, and a span for each call of the handler.
+// handling, leases and lag, and a span for each call of the handler. For package producer, it
+// creates a span for each record, to which the handler's span links; see [NewProducer].
 //
 // [New] adds to the consumer's Options.OnEvent. [Telemetry.Handler] wraps its handler.
 // [Telemetry.Observe] queries the consumer's shards at each collection of metrics. Names follow

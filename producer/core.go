@@ -192,7 +192,7 @@ func (c *core) requeue(back []*Pending) {
 // end gives a record its outcome.
 func (c *core) end(p *Pending, err error) {
 	p.err, p.finished = err, true
-	p.data, p.key, p.explicit, p.failed = nil, "", "", nil
+	p.data, p.key, p.explicit, p.tags, p.failed = nil, "", "", nil, nil
 	c.ended = append(c.ended, p)
 	c.open--
 	if err != nil {

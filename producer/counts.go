@@ -2,7 +2,7 @@ package producer
 
 // Counts contains counters since the producer was made, and the current contents of the producer.
 type Counts struct {
-	// Records and Bytes were accepted by Put.
+	// Records and Bytes were accepted by Put. Bytes are those of data, keys and tags.
 	Records, Bytes uint64
 	// Stored records have a result, and Failed records have an error.
 	Stored, Failed uint64
@@ -25,7 +25,7 @@ type Counts struct {
 	Unsigned uint64
 	// Invalid records were in a request that the service rejected as invalid.
 	Invalid uint64
-	// Misplaced records were packed for a shard that was split or merged before they arrived.
+	// Misplaced records were in a container for a shard that was split before it arrived.
 	Misplaced uint64
 	// Codes counts the records of the fields from Throttled to Invalid, by the service's error
 	// code. The code is "" if the service did not answer with one, for example after a broken

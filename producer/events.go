@@ -24,7 +24,7 @@ type Requested struct {
 	Took    time.Duration // until its answer
 	Entries int           // records of the stream in the request
 	Records int           // records passed to Put, including packed ones
-	Bytes   int           // of data and keys
+	Bytes   int           // of data, keys and tags
 	Stored  int           // records with a result
 	Failed  int           // records with an error
 	Again   int           // records to send again

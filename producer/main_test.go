@@ -10,5 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	benchserver.Main()
+	victim()
 	os.Exit(leaktest.Run(m))
 }

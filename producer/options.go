@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,8 +33,8 @@ type Options struct {
 	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
 	// Defaults to 100,000. A record counts until its callback has returned.
 	MaxRecords int
-	// MaxBytes is the limit for bytes of data and keys in the buffer, 16 MiB to 1 TiB. Defaults to
-	// 64 MiB.
+	// MaxBytes is the limit for bytes of data, keys and tags in the buffer, 16 MiB to 1 TiB.
+	// Defaults to 64 MiB.
 	MaxBytes int
 
 	// Linger is how long a record waits for others before it is sent, 1 ms to 1 min. Defaults to 50
@@ -54,6 +55,12 @@ type Options struct {
 	// program that writes alone to a stream for a short time can begin with 1. In the KPL, this
 	// part is RateLimit, in percent, and stays constant.
 	FirstShare float64
+
+	// Encode replaces the data of each record. An example is payload.Gzip{}.Encode of package
+	// payload. Put and TryPut call it, concurrently, and return its error. It may return its
+	// argument, and must not change it. The limits for records and the buffer apply to its result.
+	// By default data stay as they are.
+	Encode func(ctx context.Context, data []byte) ([]byte, error)
 
 	// Events are called when something happens.
 	Events Events

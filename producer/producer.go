@@ -84,18 +84,22 @@ func New(client Client, o Options) (*Producer, error) {
 	return p, nil
 }
 
+// Stream returns the name of the stream.
+func (p *Producer) Stream() string { return p.stream.Name }
+
 // Put accepts a record for the stream and returns immediately if there is room for the record.
 // Otherwise it waits for room. If ctx ends first, Put returns the cause. After Put has accepted the
 // record, ctx no longer affects it.
 //
 // If Put returns an error, the record was not accepted, and its callback is not called. The error
-// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped] or the cause of ctx's end.
+// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped], an error of [Options].Encode
+// or the cause of ctx's end.
 func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	var given Pending
-	if err := given.prepare(r); err != nil {
+	if err := p.prepare(ctx, &given, r); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -116,7 +120,7 @@ func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 // TryPut is like Put, but returns [ErrFull] instead of waiting.
 func (p *Producer) TryPut(r Record) (*Pending, error) {
 	var given Pending
-	if err := given.prepare(r); err != nil {
+	if err := p.prepare(context.Background(), &given, r); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -128,6 +132,18 @@ func (p *Producer) TryPut(r Record) (*Pending, error) {
 		return nil, ErrFull
 	}
 	return p.accept(&given), nil
+}
+
+// prepare encodes the data of a record and sets the fields of given.
+func (p *Producer) prepare(ctx context.Context, given *Pending, r Record) error {
+	if p.options.Encode != nil {
+		encoded, err := p.options.Encode(ctx, r.Data)
+		if err != nil {
+			return fmt.Errorf("producer: Options.Encode: %w", err)
+		}
+		r.Data = encoded
+	}
+	return given.prepare(r)
 }
 
 // acceptable returns why a record cannot be accepted now. The caller holds the mutex.
@@ -153,7 +169,7 @@ func (p *Producer) acceptable(given *Pending) error {
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 96) // 16 KiB
+		p.slab = make([]Pending, 93) // 16 KiB
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]

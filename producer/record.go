@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -22,6 +23,13 @@ type Record struct {
 	// Data is the payload. Put does not copy it: do not change it before the record has its
 	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
+	// Tags are stored next to the data, invisible to consumers that do not read them. An example is
+	// the trace context of package otelweir. Only packed records can have tags, so a record with
+	// tags is packed even if it is alone. Tags are dropped if the record cannot be packed, and the
+	// result then has Untagged set: with [Options].NoAggregation, on streams that distribute
+	// records by themselves, without permission to list the shards, if data, key and tags exceed
+	// 1 MiB, or if Data already is an aggregate.
+	Tags aggregate.Tags
 	// Done is called with the outcome, unless it is nil. Callbacks run one after the other. The
 	// callbacks of the stored records of a key run in order. If a record fails while an older
 	// record of the key is in flight, the callback of the failed record runs first. Callbacks must
@@ -40,6 +48,8 @@ type Result struct {
 	SubSequenceNumber int
 	// Packed is true if other records share the stream's record.
 	Packed bool
+	// Untagged is true if the record had tags that were not stored; see [Record].Tags.
+	Untagged bool
 	// Attempts counts the sendings of the record.
 	Attempts int
 	// Repeated is true if the record may be in the stream more than once: the answer to an earlier
@@ -68,8 +78,8 @@ var (
 	ErrStopped = errors.New("producer: stopped after a record failed")
 )
 
-// Error is the error of a failed record. It wraps one of this package's errors, and the last error
-// of the service if there was one.
+// Error is the error of a failed record. It wraps one of this package's errors, and Cause if it is
+// not nil.
 type Error struct {
 	// Code is the service's last error code for the record. It is "" if the service never answered
 	// with a code.
@@ -119,11 +129,12 @@ type Pending struct {
 	key      string
 	data     []byte
 	explicit string
-	put      time.Duration // since the core began
-	failed   *failure      // the last failed attempt
+	tags     *aggregate.Tags // nil if there are none
+	put      time.Duration   // since the core began
+	failed   *failure        // the last failed attempt
 	hash     shard.HashKey
 	done     func(Result, error)
-	bytes    int32 // of data and key
+	bytes    int32 // of data, key and tags
 	attempts int32
 	most     int32 // limit for the records in its request; 0 is no limit
 	whole    bool  // never packed
@@ -133,6 +144,7 @@ type Pending struct {
 	// guards them.
 	finished bool
 	packed   bool
+	untagged bool          // tags were dropped
 	place    int32         // in its container
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
 	entry    *entry        // the answer of the service; nil for a failed record
@@ -153,7 +165,7 @@ func (p *Pending) result() Result {
 	}
 	return Result{
 		Shard: p.entry.Shard, SequenceNumber: p.entry.SequenceNumber, SubSequenceNumber: int(p.place), Packed: p.packed,
-		Attempts: int(p.attempts), Repeated: p.repeated,
+		Untagged: p.untagged, Attempts: int(p.attempts), Repeated: p.repeated,
 	}
 }
 
@@ -190,7 +202,27 @@ func (p *Pending) Done() <-chan struct{} {
 // size returns the bytes that count against the limits of the service and of the buffer.
 func (p *Pending) size() int { return int(p.bytes) }
 
+// need returns the maximum size of the stream's record if the record is sent alone.
+func (p *Pending) need() int {
+	if p.tags == nil {
+		return p.size()
+	}
+	return p.size() + mostOverhead
+}
+
+// tagsSize returns the number of bytes that the tags need in a container.
+func (p *Pending) tagsSize() int {
+	if p.tags == nil {
+		return 0
+	}
+	return p.tags.Size()
+}
+
 const maxKey = 256 // characters of a partition key
+
+// mostOverhead is how much larger a container with one record can be than the record's key, data
+// and tags. The key counts twice, because it is in the container, too.
+const mostOverhead = 1200
 
 // magic is the prefix of an aggregate's payload.
 var magic = []byte{0xF3, 0x89, 0x9A, 0xC2}
@@ -222,5 +254,13 @@ func (p *Pending) prepare(r Record) error {
 		p.hash = hash
 	}
 	p.whole = bytes.HasPrefix(r.Data, magic)
+	switch tags := r.Tags; {
+	case tags.IsZero():
+	case p.whole, n+tags.Size()+mostOverhead > usualRecord:
+		p.untagged = true
+	default:
+		p.tags = &tags
+		p.bytes += int32(tags.Size())
+	}
 	return nil
 }

@@ -25,7 +25,7 @@ type sending struct {
 // size returns the size of the stream's record with its key.
 func (s *sending) size() int {
 	if s.box == nil {
-		return s.records[0].size()
+		return s.records[0].size() - s.records[0].tagsSize()
 	}
 	return s.box.Size() + len(s.records[0].key)
 }
@@ -199,7 +199,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 		case !ok:
 		case at.After(now):
 			soon(at)
-		case r.room(min(q.first().size(), mostBytes)):
+		case r.room(min(q.first().need(), mostBytes)):
 			c.take(r, q, now)
 		default: // its turn comes first next time
 			soon(now)
@@ -284,30 +284,43 @@ func (c *core) unfit(p *Pending) bool {
 }
 
 // takeContainer takes as many records from the front as fit into a container, but at least one. A
-// record that does not fit is sent without a container. If most is not 0, takeContainer takes at
-// most that many records.
+// single record is sent without a container unless it has tags. If most is not 0, takeContainer
+// takes at most that many records.
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()
 	box.Limit = max(1, size-len(q.first().key))
 	for range q.packable(box.Limit, most) {
 		p := q.first()
-		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
+		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || p.addTo(box) != nil {
 			break
 		}
 		r.take(q.pop())
 	}
 	var s sending
 	if box.Len() == 0 {
-		r.take(q.pop())
+		p := q.pop()
+		if p.tags != nil { // it gets a container, however large it is
+			box.Limit = shardBytes - len(p.key)
+			_ = p.addTo(box)
+		}
+		r.take(p)
 	}
-	if box.Len() > 1 {
+	if box.Len() > 1 || box.Len() == 1 && r.taken[r.records].tags != nil {
 		s.box = box
 	} else {
 		box.Reset()
 		c.boxes = append(c.boxes, box)
 	}
 	r.add(s, q)
+}
+
+// addTo adds the record to a container.
+func (p *Pending) addTo(box *aggregate.Builder) error {
+	if p.tags == nil {
+		return box.Add(p.key, p.explicit, p.data)
+	}
+	return box.AddTagged(p.key, p.explicit, p.data, *p.tags)
 }
 
 // packable returns how many records from the front can be in a container of the given size at most.

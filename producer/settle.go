@@ -219,7 +219,7 @@ func (c *core) foreign(q *queue, s sending, e *entry, back *[]*Pending) {
 		c.lookUp.contradictions++
 		c.lookUp.facts = true
 	}
-	if s.box == nil || known || c.facts.auto {
+	if len(s.records) == 1 || known || c.facts.auto { // a single record is where its own key belongs
 		c.confirm(s, e, back)
 		return
 	}
@@ -228,22 +228,30 @@ func (c *core) foreign(q *queue, s sending, e *entry, back *[]*Pending) {
 	c.stranded = append(c.stranded, stranded{q, sending{records: slices.Clone(s.records)}, e})
 }
 
-// confirm ends the records of a sending that a shard has stored. It sends packed records again if
-// they do not belong in that shard: consumers drop them there, and newer records of their keys are
-// in another shard.
+// confirm ends the records of a sending that a shard has stored. If one of several packed records
+// does not belong in that shard, confirm sends all of them again: the KCL drops the whole
+// container, and newer records of that key are in another shard.
 func (c *core) confirm(s sending, e *entry, back *[]*Pending) {
 	packed := len(s.records) > 1
-	keys, known := c.ranges[e.Shard]
-	for i, p := range s.records {
-		if packed && (!known || !keys.Contains(p.hash)) {
+	if packed && c.misplaced(s, e) {
+		for _, p := range s.records {
 			p.repeated = true
-			c.counts.Misplaced++
-			*back = append(*back, p)
-			continue
 		}
+		c.counts.Misplaced += uint64(len(s.records))
+		*back = append(*back, s.records...)
+		return
+	}
+	for i, p := range s.records {
 		p.entry, p.place, p.packed = e, int32(i), packed
+		p.untagged = p.untagged || p.tags != nil && !packed && s.box == nil
 		c.end(p, nil)
 	}
+}
+
+// misplaced reports whether a record of a container may not belong in the shard that stored it.
+func (c *core) misplaced(s sending, e *entry) bool {
+	keys, known := c.ranges[e.Shard]
+	return !known || slices.ContainsFunc(s.records, func(p *Pending) bool { return !keys.Contains(p.hash) })
 }
 
 // settleStranded handles containers whose shard is now known. If the map is unknown, it sends all

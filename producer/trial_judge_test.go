@@ -10,10 +10,11 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// spot is the place of a record in the stream.
+// spot is the place of a record in the stream, with its tag.
 type spot struct {
 	shard, sequence string
 	sub             int
+	tag             string
 }
 
 // judge compares the outcomes with the stream.
@@ -64,12 +65,13 @@ func copiesOf(server *kinesistest.Server) map[string][]spot {
 		var a aggregate.Aggregate
 		if packed, _ := a.Parse(r.Data); !packed {
 			data := string(r.Data)
-			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, 0})
+			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, 0, ""})
 			continue
 		}
 		for sub := range a.All() {
 			data := string(sub.Data())
-			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, int(sub.Sub())})
+			tag, _ := sub.Tags().Get("n")
+			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, int(sub.Sub()), tag})
 		}
 	}
 	return copies
@@ -93,7 +95,10 @@ func (tr *trial) judgeRecord(w *writer, r *written, copies []spot) {
 			r.data, r.calls, r.result, r.err, result, err)
 	}
 	if err == nil {
-		at := spot{result.Shard, result.SequenceNumber, result.SubSequenceNumber}
+		at := spot{result.Shard, result.SequenceNumber, result.SubSequenceNumber, r.tag}
+		if result.Untagged {
+			at.tag = ""
+		}
 		if !slices.Contains(copies, at) || result.Attempts < 1 {
 			tr.failf("%.20q is at %v, not at %+v", r.data, copies, result)
 		}

@@ -40,6 +40,7 @@ type writer struct {
 // written is a record that was passed to Put.
 type written struct {
 	key, data string
+	tag       string   // the value of its tag; "" if it has none
 	pending   *Pending // nil if Put returned an error
 	calls     int      // of its callback
 	result    Result
@@ -182,6 +183,10 @@ func (w *writer) write(rnd *rand.Rand, prefix string) {
 			data: fmt.Sprintf("%s-%06d|%s", prefix, i, strings.Repeat("x", rnd.IntN(400))),
 		}
 		record := Record{PartitionKey: r.key, Data: []byte(r.data)}
+		if i%3 == 0 {
+			r.tag = fmt.Sprint("tag", i)
+			record.Tags = record.Tags.With("n", r.tag)
+		}
 		record.Done = func(result Result, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -6,9 +6,10 @@
 #
 # The parts, in groups that are fetched in parallel:
 #
-#	npm axe lambda-node              Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
-#	python lambda-python             Python 3.9 or newer with venv
-#	dynamodb-local java elasticmq    a JDK 17 or newer with Maven
+#	npm axe lifion lambda-node       Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
+#	python lambda-python multilang   Python 3.9 or newer with venv; multilang also npm
+#	dynamodb-local java java1 elasticmq
+#	                                 a JDK 17 or newer with Maven
 #	debian releases prometheus nginx apt-get; releases holds MySQL and Valkey from other Debian releases
 #	versitygw oauth2-proxy           Go, which builds them from source
 #
@@ -77,6 +78,17 @@ fetch_axe() {
 	cat "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" >"$deps/axe/.fetched"
 }
 
+fetch_lifion() {
+	current lifion "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" && return
+	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
+	echo "fetch-servers: lifion-kinesis, another client, into $deps/lifion" >&2
+	rm -rf "$deps/lifion"
+	mkdir -p "$deps/lifion"
+	cp "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" "$deps/lifion/"
+	(cd "$deps/lifion" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+	cat "$here/servers/lifion/package.json" "$here/servers/lifion/package-lock.json" >"$deps/lifion/.fetched"
+}
+
 fetch_python() {
 	current python "$here/servers/requirements.txt" && return
 	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
@@ -85,6 +97,30 @@ fetch_python() {
 	python3 -m venv "$deps/python" >&2
 	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
 	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
+}
+
+# The libraries of programs of the MultiLangDaemon: the source distributions of amazon_kclpy, which
+# have the sample programs, and aws-kcl.
+fetch_multilang() {
+	list=$here/servers/multilang.txt
+	current multilang "$list" && return
+	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
+	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
+	echo "fetch-servers: amazon_kclpy and aws-kcl into $deps/multilang" >&2
+	rm -rf "$deps/multilang"
+	mkdir -p "$deps/multilang"
+	python3 -m venv "$deps/multilang/python" >&2
+	grep -v '^#' "$list" | while read -r kind name version; do
+		case $kind in
+		pip)
+			"$deps/multilang/python/bin/pip" -q --disable-pip-version-check download --no-deps \
+				--no-binary :all: -d "$deps/multilang" "$name==$version" >&2
+			(cd "$deps/multilang" && tar xzf "$name-$version.tar.gz")
+			;;
+		npm) (cd "$deps/multilang" && npm install --ignore-scripts --no-audit --no-fund --loglevel=error "$name@$version" >&2) ;;
+		esac
+	done
+	cat "$list" >"$deps/multilang/.fetched"
 }
 
 functions=$here/servers/lambda
@@ -171,7 +207,7 @@ fetch_elasticmq() {
 
 clients=$here/../internal/proof/integration/java
 fetch_java() {
-	current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" && return
+	current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java" && return
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
 	echo "fetch-servers: the KCL and the KPL into $deps/java" >&2
@@ -180,8 +216,22 @@ fetch_java() {
 	mvn -q -B -Dstyle.color=never -f "$here/servers/java/pom.xml" \
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
-	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
-	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
+	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java"
+	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplLoad.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
+}
+
+fetch_java1() {
+	current java1 "$here/servers/java1/pom.xml" "$clients/KclOneReader.java" && return
+	need mvn 'install Maven (Debian: maven)'
+	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
+	echo "fetch-servers: version 1 of the KCL into $deps/java1" >&2
+	rm -rf "$deps/java1"
+	mkdir -p "$deps/java1"
+	mvn -q -B -Dstyle.color=never -f "$here/servers/java1/pom.xml" \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory="$deps/java1" >&2
+	javac -cp "$deps/java1/*" -d "$deps/java1" "$clients/KclOneReader.java"
+	cat "$here/servers/java1/pom.xml" "$clients/KclOneReader.java" >"$deps/java1/.fetched"
 }
 
 # wanted prints the lines of debian.txt that are not comments. If a line names several packages, only
@@ -374,7 +424,7 @@ group() {
 	done
 }
 
-all='npm axe lambda-node python lambda-python dynamodb-local java elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
+all='npm axe lifion lambda-node python lambda-python multilang dynamodb-local java java1 elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
 wanted_parts=${*:-$all}
 for part in $wanted_parts; do
 	case " $all " in *" $part "*) ;; *)
@@ -385,11 +435,11 @@ for part in $wanted_parts; do
 done
 
 pids=
-group npm axe lambda-node &
+group npm axe lifion lambda-node &
 pids="$pids $!"
-group python lambda-python &
+group python lambda-python multilang &
 pids="$pids $!"
-group dynamodb-local java elasticmq &
+group dynamodb-local java java1 elasticmq &
 pids="$pids $!"
 group debian releases prometheus nginx &
 pids="$pids $!"

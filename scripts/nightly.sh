@@ -28,6 +28,7 @@ bench           bench
 bench-read      bench-read
 integration     integration
 alerts          alerts
+situations      situations
 sink            sink
 failures        failures
 costs           costs

@@ -53,7 +53,7 @@ func TestEveryCommandTeaches(t *testing.T) {
 }
 
 func TestHelpAndCompletion(t *testing.T) {
-	help := clitest.MustRun(t, "", "consume", "--help")
+	help := clitest.MustRun(t, "", "consume", "--help-all")
 	for _, want := range []string{"Exit codes:", "WEIR_EPOCH", "--store", "sqlite:billing.db"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q", want)

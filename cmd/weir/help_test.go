@@ -35,9 +35,41 @@ func TestHelpFitsTheScreen(t *testing.T) {
 
 // The longest help can be read in a few minutes.
 func TestTheLongestHelpIsShort(t *testing.T) {
+	help := clitest.MustRun(t, "", "consume", "--help-all")
+	if n := strings.Count(help, "\n"); n > 357 {
+		t.Errorf("weir consume --help-all has %d lines", n)
+	}
+}
+
+// The short help of consume fits on a screen, and names only flags that exist, with their values.
+func TestTheShortHelpOfConsume(t *testing.T) {
 	help := clitest.MustRun(t, "", "consume", "--help")
-	if n := strings.Count(help, "\n"); n > 355 {
-		t.Errorf("weir consume --help has %d lines", n)
+	if n := strings.Count(help, "\n"); n > 48 || !strings.Contains(help, "weir consume --help-all") {
+		t.Errorf("it has %d lines: %s", n, help)
+	}
+	for line := range strings.Lines(help) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > cli.HelpColumns {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+	}
+	consume, _, err := newRoot(cli.Terminal{}).Find([]string{"consume"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`(?m)^  --([a-z-]+) (\S*)`).FindAllStringSubmatch(help, -1)
+	for _, m := range listed {
+		f := consume.Flag(m[1])
+		if f == nil {
+			t.Errorf("there is no --%s", m[1])
+		} else if f.Value.Type() == "bool" != (m[2] == "") {
+			t.Errorf("--%s has the value %q, and its type is %s", m[1], m[2], f.Value.Type())
+		}
+	}
+	if len(listed) < 20 {
+		t.Errorf("it lists %q", listed)
+	}
+	if whole := clitest.MustRun(t, "", "consume", "--help-all", "--help"); !strings.Contains(whole, "--read-share") {
+		t.Errorf("--help-all --help says %s", whole)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/multilang"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
@@ -55,7 +56,11 @@ func main() {
 		}
 		os.Exit(exitCode(s))
 	})
-	os.Exit(cli.Run(ctx, os.Args[1:], t, newRoot))
+	args := os.Args[1:]
+	if daemon, ok := multilang.FromJava(args, multilang.Exists); ok {
+		args = daemon
+	}
+	os.Exit(cli.Run(ctx, args, t, newRoot))
 }
 
 // rememberTerminal returns a function that restores the terminal. Call the function if the program

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/group"
 	"github.com/weir-go/weir/cmd/weir/internal/local"
 	"github.com/weir-go/weir/cmd/weir/internal/migrate"
+	"github.com/weir-go/weir/cmd/weir/internal/multilang"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/stream"
@@ -59,7 +60,7 @@ needs no account and no network.`,
 		}
 	}
 	in("try", demo.Command(t), local.Command(t))
-	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t),
+	in("stream", put.Command(t), tail.Command(t), consume.Command(t), multilang.Command(t), stream.Command(t),
 		fanout.Command(t), bench.Command(t))
 	in("app", group.Command(t), migrate.Command(t), dashboard.Command(t), exporter.Command(t),
 		doctor.Command(t), dead.Command(t), stores.Command(t))

@@ -31,7 +31,7 @@ func allSteps(t *testing.T) map[health.Step]bool {
 			for _, recent := range []health.Recent{
 				{}, {Minutes: 5}, {Minutes: 5, Busy: 95}, {Minutes: 5, Throttled: 50},
 			} {
-				for _, err := range []string{"", "AccessDeniedException"} {
+				for _, err := range []string{"", "AccessDeniedException", "ExpiredTokenException", "ResourceNotFoundException", "the service refuses the position 1"} {
 					s := health.ShardFacts{Load: -1, Doing: reason, DoingSince: time.Now(), Recent: recent}
 					s.Stream, s.Name, s.State, s.Reason, s.Err = "orders", "shardId-000000000003", state, reason, err
 					s.ReadLag, s.HandledLag, s.SavedLag, s.Left = health.Unknown, time.Hour, health.Unknown, time.Hour

@@ -17,7 +17,7 @@ var sources = []string{
 	"*_test.go", "../moving/*_test.go", "../../weirtest/*_test.go",
 	"../../cmd/weir/internal/example/main.go", "../../cmd/weir/internal/first/main.go",
 	"../../cmd/weir/internal/ledger/*.go", "../../cmd/weir/internal/ledger/parallel/main.go", "../../cmd/weir/internal/account/main.go",
-	"../../internal/proof/integration/sinks/windows.go", "../../sink/s3sink/example_test.go", "../../otelweir/example_test.go",
+	"../../internal/proof/integration/sinks/windows.go", "../../sink/s3sink/example_test.go", "../../otelweir/example*_test.go",
 	"../../promweir/example_test.go", "../../emfweir/example_test.go",
 }
 

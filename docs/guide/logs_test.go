@@ -204,7 +204,8 @@ func TestThePageListsWhatIsLogged(t *testing.T) {
 		t.Errorf("%d messages and %d keys were found, there are more", len(l.levels), len(l.keys))
 	}
 	page := firsts(read(t, "logs.md"))
-	command := read(t, "../../cmd/weir/internal/consume/story.go") + read(t, "../../cmd/weir/internal/consume/run.go")
+	command := read(t, "../../cmd/weir/internal/consume/story.go") + read(t, "../../cmd/weir/internal/consume/run.go") +
+		read(t, "../../cmd/weir/internal/oldside/oldside.go") + read(t, "../../cmd/weir/internal/consume/takeover.go")
 	for _, message := range slices.Sorted(maps.Keys(l.levels)) {
 		if level := l.levels[message]; page[message] != level {
 			t.Errorf("%s: %q is under %q on the page", level, message, page[message])

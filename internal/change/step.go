@@ -31,8 +31,8 @@ func (s Step) Happened(v lease.View) bool {
 			if last.Kind == lease.Create || last.Kind == lease.Replace {
 				epoch = last.Lease.Epoch
 			}
-			return l.Epoch >= epoch && l.Position.Compare(s.To) >= 0
+			return last.Kind != lease.Delete && l.Epoch >= epoch && l.Position.Compare(s.To) >= 0
 		}
 	}
-	return false
+	return last.Kind == lease.Delete
 }

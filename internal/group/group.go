@@ -22,8 +22,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Config is the configuration of a group. All fields are required, except MaxLeases, Streams and
-// Named.
+// Config is the configuration of a group. All fields are required, except MaxLeases, Streams, Named
+// and Shards.
 type Config struct {
 	Store     lease.Store
 	App       string
@@ -37,7 +37,9 @@ type Config struct {
 	// Named returns the streams to read, sorted. It replaces Streams. It must not block, and the
 	// returned slice must never change. If both Named and Streams are nil, the worker reads all
 	// streams.
-	Named        func() []string
+	Named func() []string
+	// Shards are the shards to read, with their descendants. nil means all shards.
+	Shards       []string
 	Start        shard.Position // for streams that are new to the application
 	ListInterval time.Duration
 	// Host lists and reads shards, and receives events.

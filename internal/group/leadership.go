@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -46,6 +47,7 @@ type leadership struct {
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
 	withheld []string      // streams whose leases no worker gets, see [lease.Withheld]
+	paused   []string      // paused streams of the last view
 }
 
 // look requests a look at the store at once. It and the next six methods are safe for concurrent
@@ -215,6 +217,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
+	l.logPauses(view.Paused)
 	paused := view.Paused
 	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
@@ -326,6 +329,28 @@ func (l *leadership) logDeath(v lease.View, session string) {
 	}
 	l.cfg.Log.Info("a worker has died, because its heartbeats have stopped; other workers take its shards",
 		"other_worker", name, "other_session", session, "shards", shards, "for", l.cfg.Times.Failover)
+}
+
+// logPauses logs which streams are paused, or resumed, since the last view. The first view of a
+// leader counts as a change.
+func (l *leadership) logPauses(now []string) {
+	for _, stream := range missing(now, l.paused) {
+		l.cfg.Log.Info("an operator has paused reading; workers release the leases", "stream", cmp.Or(stream, "all"))
+	}
+	for _, stream := range missing(l.paused, now) {
+		l.cfg.Log.Info("an operator has resumed reading", "stream", cmp.Or(stream, "all"))
+	}
+	l.paused = now
+}
+
+// missing returns the elements of all that other does not contain.
+func missing(all, other []string) (some []string) {
+	for _, s := range all {
+		if !slices.Contains(other, s) {
+			some = append(some, s)
+		}
+	}
+	return some
 }
 
 // noteAlone stores whether no other worker could take over this worker's leases.

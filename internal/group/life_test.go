@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -457,5 +458,28 @@ func TestNoShardOfANewStreamBeginsAtTheStart(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// The leader logs each pause once, also a pause that is older than its leadership.
+func TestPausesAreLogged(t *testing.T) {
+	var out strings.Builder
+	l := &leadership{cfg: Config{Log: slog.New(slog.NewTextHandler(&out, nil))}}
+	for _, c := range []struct {
+		paused []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"s"}, "paused reading; workers release the leases\" stream=s"},
+		{[]string{"s"}, ""},
+		{[]string{"", "s"}, "paused reading; workers release the leases\" stream=all"},
+		{[]string{"s"}, "resumed reading\" stream=all"},
+		{nil, "resumed reading\" stream=s"},
+	} {
+		out.Reset()
+		l.logPauses(c.paused)
+		if got := out.String(); !strings.Contains(got, c.want) || strings.Count(got, "\n") > 1 || c.want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", c.paused, got, c.want)
+		}
 	}
 }

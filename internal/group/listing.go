@@ -79,6 +79,7 @@ type listed struct {
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not contain
 	loggedBirth int64              // the last Born value that was logged
+	checked     bool               // whether the chosen shards exist
 	// again requests a listing that began after this time. The deletion of an old lease can make
 	// room for a lease of a new shard with the same name.
 	again time.Time
@@ -175,6 +176,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 			due[parent.Stream] = true
 		}
 	}
+	s.doubt(v.Workers, now, due)
 	for name, l := range s.streams {
 		if l.running || now.Before(l.retry) {
 			continue
@@ -278,7 +280,7 @@ func (s *listings) take(r result, cfg Config) error {
 			return r.err
 		}
 		l.errors++
-		l.retry = time.Now().Add(min(cfg.Times.Heartbeat<<min(l.errors, 5), cfg.ListInterval))
+		l.retry = time.Now().Add(l.pause(r.err, cfg))
 		switch unread := !s.known[r.stream]; {
 		case unread && (l.errors == 1 || l.errors > 5): // repeated with the longest pause
 			cfg.Log.Error("listing the shards of a new stream fails, so the stream is not read; weir retries", "stream", r.stream, "err", r.err)
@@ -363,6 +365,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		l.outdated = 0
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
+		renewed = cfg.dropUnwanted(renewed)
 		if s.deputy {
 			renewed = atOnce(renewed, byStream[name], listing)
 		}
@@ -383,8 +386,17 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		// listing, which contains the position where that shard begins.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
+			if !l.checked {
+				l.checked = true
+				cfg.checkChosen(name, listing, byStream[name])
+			}
 			l.making = l.fresh && len(missing) > 0
-			for _, made := range s.beginnings[name].first(missing, listing.pin(), len(byStream[name]) > 0) {
+			wanted, unwanted := cfg.unwanted(missing, byStream[name])
+			first := s.beginnings[name].first(wanted, listing.pin(), len(byStream[name]) > 0)
+			if len(first) == len(wanted) {
+				first = append(first, unwanted...)
+			}
+			for _, made := range first {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}

@@ -232,7 +232,8 @@ func (s *silentUntil) Heartbeat(ctx context.Context, app string, r lease.Report)
 	return s.Store.Heartbeat(ctx, app, r)
 }
 
-// If Run is stopped before the store ever answered, it returns the reason.
+// If Run is stopped before the store has answered any heartbeat, Run returns the error of the
+// heartbeats that failed. It returns nil if no heartbeat was sent.
 func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent, runs time.Duration

@@ -73,7 +73,7 @@ func read(t *testing.T, items ...Item) Table {
 	return table
 }
 
-func planLines(p Plan) string {
+func planLines(p change.Plan) string {
 	var b strings.Builder
 	for _, w := range p.Leases {
 		fmt.Fprintf(&b, "%s %s", short(w.Lease.Shard), w.Lease.Position)

@@ -21,13 +21,6 @@ type Starts struct {
 	LatestGiven bool
 }
 
-// Plan contains the leases that an application of weir gets for one stream. Notes are the sentences
-// that an operator should read about them.
-type Plan struct {
-	Leases []change.Wanted // ancestors before descendants
-	Notes  []string
-}
-
 // Select returns the leases of one stream of the table. If the table has several streams, name
 // selects one of them: it is a name, or the KCL's form account:name:epoch. Select returns an error
 // if the table has no such stream, or several with the same name.
@@ -86,16 +79,16 @@ func StreamsOf(t Table) []string {
 //
 // It returns an error if the leases are not of this stream, or if starts lacks a position that they
 // need.
-func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
+func There(leases []Lease, s change.Stream, starts Starts) (change.Plan, error) {
 	graph := shard.NewGraph(s.Shards)
 	if err := checkThere(leases, s.Name, graph, starts); err != nil {
-		return Plan{}, err
+		return change.Plan{}, err
 	}
 	have := map[string]*Lease{}
 	for i := range leases {
 		have[leases[i].Shard] = &leases[i]
 	}
-	var p Plan
+	var p change.Plan
 	for _, id := range graph.Ordered() {
 		sh, _ := graph.Shard(id)
 		want := change.Wanted{Lease: lease.Lease{
@@ -106,11 +99,11 @@ func There(leases []Lease, s change.Stream, starts Starts) (Plan, error) {
 		if l := have[id]; l == nil {
 			want.Lease.Position, want.Why = withoutLease(graph, have, id)
 		} else if want.Lease.Position, want.Why, err = begin(l, starts); err != nil {
-			return Plan{}, err
+			return change.Plan{}, err
 		}
 		p.Leases = append(p.Leases, want)
 	}
-	p.noteThere(graph, have, starts)
+	noteThere(&p, graph, have, starts)
 	return p, nil
 }
 
@@ -147,36 +140,32 @@ func checkThere(leases []Lease, name string, graph *shard.Graph, starts Starts) 
 	return nil
 }
 
-func (p *Plan) note(format string, args ...any) {
-	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
-}
-
 // noteThere adds notes about records that are lost or skipped, about dropped checkpoints, and about
 // shards that weir reads in another order.
-func (p *Plan) noteThere(graph *shard.Graph, have map[string]*Lease, starts Starts) {
+func noteThere(p *change.Plan, graph *shard.Graph, have map[string]*Lease, starts Starts) {
 	latest := 0
 	for _, id := range slices.Sorted(maps.Keys(have)) {
 		l := have[id]
 		_, there := graph.Shard(id)
 		if !there && l.At.Value != ShardEnd {
-			p.note("%s: the shard has left the stream before it was read to its end (it was at "+
+			p.Note("%s: the shard has left the stream before it was read to its end (it was at "+
 				"%s): its last records are lost", id, l.At)
 		}
 		if there && l.At.Value == Latest {
 			latest++
 		}
 		if there && !l.Pending.IsZero() {
-			p.note("%s: the prepared checkpoint %s was not committed and is dropped, with its "+
+			p.Note("%s: the prepared checkpoint %s was not committed and is dropped, with its "+
 				"state", id, l.Pending)
 		}
 		unfinished := func(q string) bool { return have[q] != nil && have[q].At.Value != ShardEnd }
 		if l.At.Value != TrimHorizon && slices.ContainsFunc(graph.Parents(id), unfinished) {
-			p.note("%s: it was begun before its parents were finished: weir finishes the parents "+
+			p.Note("%s: it was begun before its parents were finished: weir finishes the parents "+
 				"first", id)
 		}
 	}
 	if latest > 0 && !starts.LatestGiven {
-		p.note("%s at LATEST, where the KCL has checkpointed nothing: records from before %s are "+
+		p.Note("%s at LATEST, where the KCL has checkpointed nothing: records from before %s are "+
 			"skipped; if the KCL stopped earlier, give that time with --latest",
 			areN(latest, "lease"), starts.Latest)
 	}
@@ -248,96 +237,4 @@ func short(id string) string {
 		return id
 	}
 	return cmp.Or(strings.TrimLeft(number, "0"), "0")
-}
-
-// Differences returns the differences between a view and the leases of a plan, as sentences. A
-// lease with later progress is not a difference, because a worker may already have made progress.
-func Differences(want []change.Wanted, v lease.View) []string {
-	have := map[lease.Key]*lease.Lease{}
-	for i := range v.Leases {
-		have[v.Leases[i].Key] = &v.Leases[i]
-	}
-	var found []string
-	for _, w := range want {
-		switch l := have[w.Lease.Key]; {
-		case l == nil:
-			found = append(found, fmt.Sprintf("%s has no lease", w.Lease.Key))
-		case l.Position.Kind() == shard.Time && w.Lease.Position.Kind() == shard.Time:
-			// An earlier run of the same plan has pinned LATEST to an earlier time.
-		case l.Position.Compare(w.Lease.Position) < 0:
-			found = append(
-				found,
-				fmt.Sprintf("%s is at %s, before %s", w.Lease.Key, l.Position, w.Lease.Position),
-			)
-		}
-	}
-	return found
-}
-
-// Seen describes what the stream contains at the checkpoint of a lease.
-type Seen struct {
-	// Records is the number of user records in the record at the checkpoint. It is 1 for a record
-	// that is no aggregate, and 0 if the stream no longer has the record.
-	Records int
-	// Expired is true if the oldest record of the shard came after the checkpoint.
-	Expired bool
-	// Refused is the service's reason for refusing the sequence number. Failed is the reason why
-	// the stream could not be read.
-	Refused, Failed string
-}
-
-// Settle compares a plan with the stream. If all user records of a record are done, or if the
-// stream no longer has the record, a position inside the record becomes the position after it. The
-// table does not contain the number of user records. Records that have expired and shards that
-// could not be read become notes. Settle returns an error for a sequence number that the service
-// does not know.
-func Settle(p Plan, seen map[lease.Key]Seen) (Plan, error) {
-	settled := Plan{Leases: slices.Clone(p.Leases), Notes: slices.Clone(p.Notes)}
-	for i := range settled.Leases {
-		l := &settled.Leases[i].Lease
-		s, looked := seen[l.Key]
-		switch {
-		case !looked || l.Position.Kind() != shard.Sequence:
-			continue
-		case s.Refused != "":
-			return Plan{}, fmt.Errorf(
-				"the service does not know checkpoint %s of shard %s in stream %s (%s): check "+
-					"--stream, and whether the stream was created again",
-				l.Position.SequenceNumber(),
-				l.Shard,
-				l.Stream,
-				s.Refused,
-			)
-		case s.Failed != "":
-			settled.Notes = append(
-				settled.Notes,
-				fmt.Sprintf(
-					"%s: the record at the checkpoint could not be read (%s): it may be handled "+
-						"once more",
-					l.Shard,
-					s.Failed,
-				),
-			)
-			continue
-		case s.Expired:
-			settled.Notes = append(
-				settled.Notes,
-				fmt.Sprintf(
-					"%s: the checkpoint is older than the oldest record of the shard: records "+
-						"in between are lost",
-					l.Shard,
-				),
-			)
-		}
-		if l.Position.Done() == shard.Whole ||
-			s.Records > 0 && int64(s.Records) > int64(l.Position.Done()) {
-			continue
-		}
-		after, err := shard.After(l.Position.SequenceNumber())
-		if err != nil {
-			return Plan{}, err
-		}
-		l.Position = after
-	}
-	return settled, nil
 }

@@ -32,7 +32,14 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 	}
 	cutOff := map[string]bool{} // by session
 	for i := range view.Workers {
-		cutOff[view.Workers[i].Session] = view.Workers[i].CutOff()
+		of := &view.Workers[i]
+		cutOff[of.Session] = of.CutOff()
+		if !w.group.Lives(of.Session) {
+			continue
+		}
+		for _, t := range of.Troubles {
+			f.DeadLettered += t.Failing.GivenUp
+		}
 	}
 	for i, of := range rated {
 		key := lease.Key{Stream: of.Stream, Shard: of.Name}
@@ -67,15 +74,20 @@ func (w *Watch) maxLeases() (most int) {
 
 // of summarizes the last reports about a shard.
 func (p Past) of(key lease.Key, now time.Time) (r health.Recent) {
-	for _, of := range slices.Backward(p[key]) {
-		if of.Minute <= now.Unix()/60-health.RecentMinutes-1 {
-			break
-		}
+	var whole []Report
+	var lags []time.Duration
+	for _, of := range p[key] {
 		// The last report about a term covers a part of a minute, and has no lag.
 		if of.Marks&(history.Ended|history.Lost) == 0 {
-			failing, unread := of.Marks&history.Failing != 0, of.Marks&history.Unread != 0
-			r = r.Add(of.Busy, of.Throttled, failing, unread)
+			whole, lags = append(whole, of), append(lags, of.Lag)
 		}
+	}
+	for _, of := range whole[history.Stretch(lags):] {
+		if of.Minute <= now.Unix()/60-health.RecentMinutes-1 {
+			continue
+		}
+		failing, unread := of.Marks&history.Failing != 0, of.Marks&history.Unread != 0
+		r = r.Add(of.Busy, of.Throttled, failing, unread)
 	}
 	return r
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -73,11 +75,11 @@ func (w *Watch) Add(l Look) {
 	for _, of := range l.View.Leases {
 		owners[of.Key] = of.Owner
 	}
-	kept := map[lease.Key]*health.Observations{}
+	kept, going := map[lease.Key]*health.Observations{}, goingOn(l.View)
 	for key, o := range Shards(l) {
 		all := w.observed[key]
 		if all == nil || w.mistaken(all, o, owners[key]) {
-			all = w.past.before(key, o, owners[key], w.Options)
+			all = w.past.before(key, o, owners[key], going, w.Options)
 		}
 		all.Add(o, w.Options.Defaults().TrendOver)
 		kept[key] = all
@@ -96,17 +98,27 @@ func (w *Watch) mistaken(kept *health.Observations, o health.Observation, owner 
 // A later call adds the reports to the observations so far.
 func (w *Watch) Remember(p Past) {
 	w.past, w.began, w.recent = p, time.Time{}, p
+	going := goingOn(w.last.View)
 	for key, all := range w.observed {
 		seen := slices.Clone(all.All())
 		if len(seen) == 0 || len(p[key]) == 0 {
 			continue
 		}
-		again := p.before(key, seen[0], w.owners[key], w.Options)
+		again := p.before(key, seen[0], w.owners[key], going, w.Options)
 		for _, o := range seen {
 			again.Add(o, w.Options.Defaults().TrendOver)
 		}
 		w.observed[key] = again
 	}
+}
+
+// goingOn returns the sessions that have not ended.
+func goingOn(v lease.View) map[string]bool {
+	going := map[string]bool{}
+	for _, w := range v.Workers {
+		going[w.Session] = !w.Ended
+	}
+	return going
 }
 
 // listen returns the sessions whose heartbeat count has not changed for their failover time.
@@ -163,8 +175,11 @@ func Shards(l Look) map[lease.Key]health.Observation {
 			o.SavedLag, o.Expired = lag.Behind, lag.Expired
 		}
 		o.Reason = unownedReason(of, l, workers[of.Owner], finished, living, room)
-		if slices.Contains(unread, of.Stream) && (o.Reason == health.NoRoom || o.Reason == health.Unassigned) {
-			o.Reason = health.NoReader
+		switch o.Reason {
+		case health.NoRoom, health.Unassigned, health.OwnerSilent:
+			if slices.Contains(unread, of.Stream) {
+				o.Reason = health.NoReader
+			}
 		}
 		if o.Reason == health.NoReason {
 			w := workers[of.Owner]
@@ -194,10 +209,10 @@ func unownedReason(
 		return health.WaitsForParents
 	case living == 0:
 		return health.NoWorker
+	case !room: // then the leader does not take the shard of a dead worker, either
+		return health.NoRoom
 	case of.Owner != "":
 		return health.OwnerSilent
-	case !room:
-		return health.NoRoom
 	}
 	return health.Unassigned
 }
@@ -231,17 +246,29 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
+// refusedAfter is how long Kinesis refuses a position until its records count as expired.
+const refusedAfter = 30 * time.Second
+
 // complain adds the troubles that a worker reported about the shard. heard is when the heartbeat
 // with the report was first seen. It may be zero.
 func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.Time) {
 	if heard.IsZero() {
 		heard = o.At
 	}
+	cutOff := time.Duration(-1) // for how long the worker has been able to read no shard
+	for _, t := range w.Troubles {
+		if t.State == lease.CutOff {
+			cutOff = t.For
+		}
+	}
 	for _, t := range w.Troubles {
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
 		}
 		reason := health.ReportedReason(t.State)
+		if t.Key == key && cutOff > t.For && supervise.Explains(reason) {
+			continue
+		}
 		switch reason { // in these cases the shard is healthy
 		case health.DeadLettered:
 			continue
@@ -254,6 +281,8 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key, heard time.
 			o.Detail = t.State
 		}
 		o.Err, o.Attempts = t.Why, t.Failing.Attempts
+		// A stream that was created again is found earlier, so the records have expired.
+		o.Expired = o.Expired || t.For >= refusedAfter && errtext.Refused(t.Why)
 		if t.Key == key {
 			return // a trouble of the shard itself contains more information
 		}

@@ -49,7 +49,16 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 			worker(func(w *lease.Worker) { w.Streams = "1:bills" }), {Session: "s2", Streams: "1:orders"},
 		}, "s2", nil, health.NoReader},
 		"no live worker reads its paused stream": {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Streams = "1:bills" })}, "", []string{"orders"}, health.Paused},
-		"it is about to be given away":           {lease.Lease{Key: key("a")}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
+		"its owner is silent, and another worker has room": {owned, []lease.Worker{
+			worker(nothing), {Session: "s2", MaxLeases: 1},
+		}, "s1", nil, health.OwnerSilent},
+		"its owner is silent, and the others have no room": {owned, []lease.Worker{
+			worker(nothing), {Session: "s2", Drain: true},
+		}, "s1", nil, health.NoRoom},
+		"its owner is silent, and the others read other streams": {owned, []lease.Worker{
+			worker(nothing), {Session: "s2", Streams: "1:bills"},
+		}, "s1", nil, health.NoReader},
+		"it is about to be given away": {lease.Lease{Key: key("a")}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,10 +76,11 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 	t.Parallel()
 	view := lease.View{
-		Leases: []lease.Lease{{Key: key("a"), Owner: "s1"}, {Key: key("b"), Owner: "s1"}, {Key: key("c"), Owner: "s2"}},
+		Leases: []lease.Lease{{Key: key("a"), Owner: "s1"}, {Key: key("b"), Owner: "s1"}, {Key: key("c"), Owner: "s2"}, {Key: key("d"), Owner: "s1"}},
 		Workers: []lease.Worker{{Session: "s1", Name: "w1", Troubles: []lease.Trouble{
 			{State: lease.CutOff, For: time.Minute, Why: "no route"},
 			{Key: key("a"), State: "in the handler", For: 3 * time.Minute, Why: "it hangs"},
+			{Key: key("d"), State: health.ReadFailed.Reported(), For: 12 * time.Second, Why: "EOF"},
 		}}, {Session: "s2", Troubles: []lease.Trouble{
 			{Key: key("c"), State: lease.GaveUp, For: time.Hour}, {State: lease.OnPurpose, For: time.Hour, Why: "by an open window"},
 		}}},
@@ -81,6 +91,9 @@ func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 	}
 	if b := seen[key("b")]; !b.Complains || b.Err != "no route" {
 		t.Errorf("%+v", b)
+	}
+	if d := seen[key("d")]; d.Reason != health.CutOff || d.Err != "no route" || !d.Since.Equal(noon.Add(-time.Minute)) {
+		t.Errorf("the worker has been cut off for longer than it has had the shard: %+v", d)
 	}
 	if c := seen[key("c")]; c.Complains || c.Held != "by an open window" {
 		t.Errorf("giving records up is no complaint, nor is holding a checkpoint: %+v", c)

@@ -29,8 +29,6 @@ type Past map[lease.Key][]Report
 const (
 	// pastNeeded is the time after the first look for which a Watch keeps the past.
 	pastNeeded = 5 * time.Minute
-	// reportSpread is the latest time within a minute at which a worker reports.
-	reportSpread = 20 * time.Second
 )
 
 // PastOf decodes chunks of history. It leaves out the unreadable ones.
@@ -65,10 +63,15 @@ func inOrder(a, b Report) int {
 	return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(held(a), held(b)))
 }
 
+// at returns when a worker that goes on reported.
+func (r Report) at() time.Time {
+	return time.Unix(60*r.Minute, 0).Add(history.ReportsAt(r.Worker))
+}
+
 // before returns observations from the reports about a shard before its first observation. owner is
-// the session that owns the lease now.
+// the session that owns the lease now, and going are the sessions that have not ended.
 func (p Past) before(
-	key lease.Key, first health.Observation, owner string, o health.Options,
+	key lease.Key, first health.Observation, owner string, going map[string]bool, o health.Options,
 ) *health.Observations {
 	w, span := &health.Observations{Allowed: o.Allowed}, o.Defaults().TrendOver
 	var last Report
@@ -77,7 +80,7 @@ func (p Past) before(
 		if !at.Before(first.At) {
 			break
 		}
-		if at = at.Add(reportSpread); !at.Before(first.At) {
+		if at = r.at(); !at.Before(first.At) {
 			at = first.At.Add(-time.Millisecond)
 		}
 		// When a worker stops, it may report a second time in the same minute.
@@ -93,10 +96,13 @@ func (p Past) before(
 	if last.Session == "" || first.Owner != "" || owner != "" && owner != last.Session {
 		return w
 	}
-	// The last owner would have reported again by this time.
-	end := time.Unix(60*(last.Minute+1), 0)
-	if last.Marks&(history.Ended|history.Lost) == 0 {
-		end = end.Add(reportSpread)
+	end := last.at().Add(time.Minute) // the last owner would have reported again by this time
+	if last.Marks&(history.Ended|history.Lost) != 0 {
+		// The report itself is an observation with an owner. A worker that stops reports at any
+		// time.
+		if end = last.at().Add(time.Millisecond); !going[last.Session] {
+			end = time.Unix(60*(last.Minute+1), 0)
+		}
 	}
 	if end.Before(first.At) {
 		w.Add(health.Observation{

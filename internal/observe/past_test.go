@@ -50,11 +50,14 @@ func TestAnObserverThatStartsLaterAgreesAboutSince(t *testing.T) {
 		"it stopped in order": {
 			lease.Lease{Key: key("a"), Position: shard.Oldest}, nil, history.Ended, true, noon.Add(-10 * time.Minute), "no worker lives for at least 10 min",
 		},
+		"it lives, and released the shard": {
+			lease.Lease{Key: key("a"), Position: shard.Oldest}, []lease.Worker{worker(0)}, history.Lost, true, noon.Add(-11*time.Minute + history.ReportsAt("w1") + time.Millisecond), "for at least 11 min",
+		},
 		"it was killed": {
-			lease.Lease{Key: key("a"), Owner: "s1"}, []lease.Worker{worker(7)}, 0, true, noon.Add(-10*time.Minute + 20*time.Second), "no worker lives for at least 10 min",
+			lease.Lease{Key: key("a"), Owner: "s1"}, []lease.Worker{worker(7)}, 0, true, noon.Add(-10*time.Minute + history.ReportsAt("w1")), "no worker lives for at least 10 min",
 		},
 		"it was killed, and declared dead": {
-			lease.Lease{Key: key("a"), Owner: "s1"}, []lease.Worker{{Session: "s1", Ended: true}}, 0, true, noon.Add(-10*time.Minute + 20*time.Second), "no worker lives for at least 10 min",
+			lease.Lease{Key: key("a"), Owner: "s1"}, []lease.Worker{{Session: "s1", Ended: true}}, 0, true, noon.Add(-10*time.Minute + history.ReportsAt("w1")), "no worker lives for at least 10 min",
 		},
 		"another one without history had it": {
 			lease.Lease{Key: key("a"), Owner: "s2"}, []lease.Worker{{Session: "s2", Ended: true}}, 0, true, noon, "no worker lives for at least 20 s",

@@ -43,6 +43,19 @@ func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 	return all, g.returned
 }
 
+// CutOff returns the trouble of a worker that cannot read any shard. some is false if there is no
+// such worker.
+func (g *Registry) CutOff(now time.Time) (t lease.Trouble, some bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for r := range g.runs {
+		if t, some = r.standing.cutOff(now); some {
+			break
+		}
+	}
+	return t, some
+}
+
 // Recent summarizes the last minutes of a shard. It returns the zero value if they are unknown.
 func (g *Registry) Recent(key lease.Key) (r health.Recent) {
 	g.mu.Lock()

@@ -44,7 +44,8 @@ type Config struct {
 
 	// Streams.
 	Streams []streams.Stream
-	Asks    bool // User.Streams returns more of them
+	Asks    bool     // User.Streams returns more of them
+	Shards  []string // to read, with their descendants; nil means all
 
 	// Reading.
 	Path            wire.Path // of calls of a *kinesis.Client
@@ -156,7 +157,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 func (r *Run) joinGroup(ctx context.Context) error {
 	errOfGroup := r.join(ctx, group.Config{
 		Store: r.Store, App: r.App, Worker: r.Worker, Weight: r.Weight, MaxLeases: r.MaxLeases,
-		Times: r.Times, Stop: r.StopTimeout, Streams: r.streams.Names(), Named: r.named(),
+		Times: r.Times, Stop: r.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Shards: r.Shards,
 		Start: r.Start, ListInterval: r.ListInterval, Host: r, Log: r.shared.Log,
 	})
 	var (

@@ -59,7 +59,11 @@ func (s *standing) keep(samples []history.Sample) {
 func (s *standing) recently(key lease.Key) (r health.Recent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, minute := range s.recent {
+	lags := make([]time.Duration, len(s.recent))
+	for i, minute := range s.recent {
+		lags[i] = minute[key].Lag
+	}
+	for _, minute := range s.recent[history.Stretch(lags):] {
 		of := minute[key]
 		failing, unread := of.Marks&history.Failing != 0, of.Marks&history.Unread != 0
 		r = r.Add(of.Busy, of.Throttled, failing, unread)
@@ -202,6 +206,13 @@ func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cut
 	}
 	own, cutOff = s.isolation.Trouble(k.Now)
 	return own, cutOff, probe
+}
+
+// cutOff returns the trouble of this worker if it cannot read any shard.
+func (s *standing) cutOff(now time.Time) (own lease.Trouble, cutOff bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isolation.Trouble(now)
 }
 
 // probed notes the result of a probe. It returns the reasons why this worker counted as cut off

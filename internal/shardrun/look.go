@@ -112,15 +112,25 @@ func (l *Loop) Status() Status {
 		s.Reason, s.Since = l.state, l.since.Time()
 		if l.failure != nil {
 			s.Attempt, s.Err = l.failure.attempt, l.failure.err
+			s.Reason = failed(s.Reason, l.failure.at)
 		}
 	}
 	if k := &s.Keys; k.State != health.NoReason {
-		s.Reason, s.Since, s.Attempt, s.Err = k.State, k.Since.Time(), k.Attempt, k.Err
+		s.Reason, s.Since, s.Attempt, s.Err = failed(k.State, k.At), k.Since.Time(), k.Attempt, k.Err
 	}
 	if l.left != nil {
 		s.Reason, s.Since = health.Abandoned, l.ended.Time()
 	}
 	return s
+}
+
+// failed returns the reason while the handler waits to be called again, or while dead letters wait
+// to be stored again.
+func failed(reason health.Reason, at lease.Failing) health.Reason {
+	if reason == health.HandlerFailed && at.Letters {
+		return health.DeadLettersFailed
+	}
+	return reason
 }
 
 // lookAtKeys returns the state of the keys that are handled in parallel.

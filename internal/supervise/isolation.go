@@ -85,10 +85,21 @@ func (s *Isolation) Probed(now time.Time, err error) {
 	}
 }
 
+// Explains reports whether a cut-off worker is why a shard waits for the reason. Such a worker
+// releases its shards and may take them again, so the trouble of a shard is more recent.
+func Explains(reason health.Reason) bool {
+	switch reason {
+	case health.ReadFailed, health.NotStarted, health.AfterStall, health.CutOff:
+		return true
+	default:
+		return reason.Activity() == health.Reading && reason.Trouble()
+	}
+}
+
 // Trouble returns the trouble that the worker reports about itself. some is false if there is none.
 func (s *Isolation) Trouble(now time.Time) (t lease.Trouble, some bool) {
 	if s.since.IsZero() || s.Why == nil {
 		return t, false
 	}
-	return lease.Trouble{State: lease.CutOff, For: now.Sub(s.since).Truncate(time.Second), Why: s.Why.Error()}, true
+	return lease.Trouble{State: lease.CutOff, For: now.Sub(s.since).Truncate(time.Second), Why: whyOf(s.Why)}, true
 }

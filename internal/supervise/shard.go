@@ -4,11 +4,10 @@ package supervise
 
 import (
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -119,7 +118,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		if d := now.Sub(since); d >= least {
 			t, some = lease.Trouble{State: reason.Reported(), For: d.Truncate(time.Second)}, true
 			if s.Err != nil {
-				t.Why = plain(s.Err.Error())
+				t.Why = whyOf(s.Err)
 			}
 		}
 	}
@@ -140,7 +139,11 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 	case s.Handling == health.NoReason && s.Lacks != nil:
 		report(health.AwaitingMemory, s.LacksSince, troubleAfter)
 	case s.Handling == health.NoReason && !s.Trying.IsZero() && (s.Err != nil || s.Reading == health.AwaitingMemory):
-		report(s.Reading, slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare), troubleAfter)
+		least := troubleAfter
+		if s.ForAll && !s.Throttled { // another attempt will not help, so the leader should know at once
+			least = 0
+		}
+		report(s.Reading, slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare), least)
 	}
 	return t, some
 }
@@ -150,15 +153,8 @@ func (s *Shard) LacksMemory(now time.Time) bool {
 	return s.Lacks != nil && now.Sub(s.LacksSince) >= troubleAfter
 }
 
-// plain returns a text without control characters, for terminals.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// whyOf returns the text of an error for a heartbeat. It fits into lease.Trouble.Why.
+func whyOf(err error) string { return errtext.Cut(errtext.Short(err.Error()), lease.MaxWhyBytes) }
 
 // Stalls counts the stalls of a shard in this process.
 type Stalls struct {

@@ -4,7 +4,6 @@ package sampling
 
 import (
 	"context"
-	"hash/fnv"
 	"log/slog"
 	"slices"
 	"sync"
@@ -23,8 +22,6 @@ import (
 const (
 	putBound  = 10 * time.Second
 	lastBound = 2 * time.Second // for the last report
-	// The workers of an application spread their reports over this part of each minute.
-	spread = 20 * time.Second
 )
 
 // Store stores the chunks of a Sampler.
@@ -100,10 +97,7 @@ func (s *Sampler) run(ctx context.Context) {
 // untilReport returns the time until a worker's next report. A worker reports at the same time of
 // each minute.
 func untilReport(now time.Time, worker string) time.Duration {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(worker)) // never fails
-	offset := time.Duration(h.Sum32()) % spread
-	next := now.Truncate(time.Minute).Add(offset)
+	next := now.Truncate(time.Minute).Add(history.ReportsAt(worker))
 	if !next.After(now) {
 		next = next.Add(time.Minute)
 	}

@@ -2,10 +2,11 @@ package archtest
 
 // commandUses lists the packages outside of cmd/weir that the command may use.
 var commandUses = []string{
-	"internal/lettertext",
+	"internal/errtext", "internal/lettertext",
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
 	"health", "lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest",
-	"internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/kcl/...", "internal/observe",
+	"internal/fanout", "internal/change", "internal/dump", "internal/foreign", "internal/hostcheck", "internal/kcl/...",
+	"internal/observe",
 	"internal/operate", "internal/streams", "internal/wire",
 }
 
@@ -21,6 +22,7 @@ var commandRows = []row{
 	commandRow("awsconf", "clients of AWS, by the flags for them", "cli", "explain", "peers", "redact", "wholebody"),
 	commandRow("stores", "opens --store", "awsconf", "cli", "explain", "peers", "redact", "serverstore", "sqlitefile"),
 	commandRow("target", "the application that a command is about", "awsconf", "cli", "figures", "stores"),
+	commandRow("oldside", "finds workers of the KCL that run after a move", "explain"),
 	commandRow("shardlag", "asks how far shards are behind", "cli", "explain"),
 	commandRow("records", "chooses and prints records", "awsconf", "cli"),
 	commandRow("deadletters", "opens --dead", "awsconf", "cli", "explain", "peers", "redact", "serverstore", "sqlitefile"),
@@ -33,12 +35,13 @@ var commandRows = []row{
 	commandRow("local", "weir local", "cli", "serve"),
 	commandRow("demo", "weir demo", "cli", "fanout", "figures", "judge", "put", "shardlag", "sqlitefile"),
 	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
-	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
-	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "shardlag", "stores", "target"),
+	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "oldside", "records", "redact", "serverstore", "shardlag", "stores", "target"),
+	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "oldside", "shardlag", "stores", "target"),
 	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "figures", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
-	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
+	commandRow("multilang", "weir multilang", "awsconf", "cli", "explain", "peers", "shellexec", "stores"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "figures", "oldside", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
 // commandRow returns the row of a package below cmd/weir/internal. others are the packages there

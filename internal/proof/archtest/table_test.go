@@ -40,16 +40,17 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
 		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
-		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver", "payload"}, sdk: true,
 	},
-	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, tests: []string{"lease"}, pure: true},
+	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
+	{pkg: "payload", why: "codecs of payloads, for producers, handlers and filters", tests: []string{".", "filter", "kinesistest", "producer", "store/memstore"}, pure: true},
 	{pkg: "deadletter", why: "dead letters of records that were dead-lettered, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for dead letters as a test suite", ours: []string{"deadletter"}},
 	{
@@ -68,7 +69,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: heartbeats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"event", "internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"event", "internal/errtext", "internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
 	{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
@@ -80,9 +81,10 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{"event", "health", "internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
 	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
-	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/history", "lease"}, tests: []string{"shard"}, pure: true},
+	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/errtext", "internal/history", "internal/supervise", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"health", "internal/source", "shard"}, pure: true},
-	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/errtext", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/errtext", why: "texts of errors, shortened for people", pure: true, sdk: true},
 	{pkg: "internal/lettertext", why: "errors and payloads of dead letters, for people", pure: true},
 	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"health", "internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
@@ -92,7 +94,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
-	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
+	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "shard", "internal/change", "internal/streams"}, tests: []string{"kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{
@@ -112,6 +114,10 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/change", why: "what operators' writes change in a store, decided for the command and for the simulation's operator; pure", ours: []string{"shard", "lease"}, tests: []string{"store/memstore"}},
 	{
 		pkg: "internal/kcl", why: "the KCL's lease table, and the plans that move an application between it and weir; pure",
+		ours: []string{"shard", "lease", "internal/change"}, pure: true,
+	},
+	{
+		pkg: "internal/foreign", why: "checkpoints of other clients, and the plans that move an application between them and weir; pure",
 		ours: []string{"shard", "lease", "internal/change"}, pure: true,
 	},
 	{pkg: "internal/kcl/leasetable", why: "the calls of DynamoDB for that table; it decides nothing", ours: []string{"internal/kcl"}, tests: []string{"shard"}, sdk: true},
@@ -180,8 +186,8 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{"deadletter", "shard", "internal/guard", "internal/seen", "sink/s3sink/internal/bucket"}, tests: []string{".", "deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
 	},
 	{
-		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
-		ours: []string{"event", ".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		pkg: "otelweir", why: "metrics and traces of a consumer and a producer for OpenTelemetry; on the public API",
+		ours: []string{"event", ".", "health", "aggregate", "producer"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
@@ -226,7 +232,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "health", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

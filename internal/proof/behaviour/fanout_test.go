@@ -19,7 +19,7 @@ import (
 )
 
 // Three workers with one client read by fan-out, through splits, merges and handoffs. They handle
-// all records in order, and use one consumer.
+// all records in order, and share one consumer that is registered with the stream.
 func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{
 		"as usual": {}, "ends on empty events, subscriptions are held": {EndOnEmptyPage: true, HoldSubscriptions: true},

@@ -75,7 +75,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		if !slices.Equal(h.got, names[:5]) || len(box.letters()) > 0 {
 			t.Errorf("handled %q, dead letters of %q", h.got, box.data())
 		}
-		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.HandlerFailed || s[0].Err == nil {
+		if s := c.Shards(); len(s) != 1 || s[0].Reason != health.DeadLettersFailed || s[0].Err == nil {
 			t.Errorf("status %+v", s)
 		}
 		time.Sleep(10 * time.Minute)

@@ -200,3 +200,35 @@ func spoken(t *testing.T, c *weir.Consumer) string {
 	}
 	return answer.Verdict.Text(80)
 }
+
+// A worker that is cut off says so in its verdict, and since when, although it releases its shard
+// and takes it again every few minutes.
+func TestTheVerdictOfAWorkerThatIsCutOff(t *testing.T) {
+	judged(t, weir.Options{}, func(ctx context.Context, c *weir.Consumer) error {
+		return c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil }))
+	}, func(srv *kinesistest.Server, _ *faultyStore, c *weir.Consumer) {
+		cut := time.Now()
+		srv.Control("", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Cut: true} })
+		time.Sleep(2*time.Minute + 20*time.Second)
+		bad := 0
+		for range 60 {
+			time.Sleep(10 * time.Second)
+			v := c.Verdict()
+			if len(c.Shards()) == 0 { // it holds none at the moment
+				continue
+			}
+			if v.State != health.Stalled || v.Cause != health.CauseCutOff || v.Since.Sub(cut).Abs() > 10*time.Second {
+				bad++
+				t.Logf("after %v: %s since %v; %s", time.Since(cut), v.Sentence, v.Since, v.Because())
+			}
+		}
+		if bad > 0 {
+			t.Errorf("%d verdicts of 60 were wrong", bad)
+		}
+		srv.Control("", nil)
+		time.Sleep(time.Minute)
+		if v := c.Verdict(); v.State != health.OK {
+			t.Errorf("later it says %s", v.Sentence)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -252,6 +253,54 @@ func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
 		}
 		if rest := handled(t, srv, store, weir.Options{}); len(rest) != 0 || failures != 0 {
 			t.Errorf("%d failures were told, and %v is handled again", failures, rest)
+		}
+	})
+}
+
+// Puller.Checkpoint returns when the position is durable, and refuses positions that were not
+// yielded.
+func TestAPullerSavesAPosition(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 5)
+		store := memstore.New()
+		last := srv.LastRecords("s")
+		saved := make(chan *weir.Puller, 1)
+		stop := startPull(t, srv, store, weir.Options{Batching: weir.Batching{MaxRecords: 2}}, weir.PullHandler{
+			Pull: func(ctx context.Context, p *weir.Puller) error {
+				for b, err := range p.Batches() {
+					if err != nil {
+						return err
+					}
+					if len(saved) > 0 {
+						continue
+					}
+					at := b.Records[0].Position()
+					if err := p.Checkpoint(ctx, at); err != nil {
+						t.Error(err)
+					}
+					if got := checkpointOf(t, store); got != at {
+						t.Errorf("the checkpoint is %v, not %v", got, at)
+					}
+					for _, r := range last {
+						after, err := shard.After(r.SequenceNumber)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if err := p.Checkpoint(ctx, after); err == nil {
+							t.Error("a position was saved that was not yielded")
+						}
+					}
+					saved <- p
+				}
+				return nil
+			},
+		})
+		p := <-saved
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if err := p.Checkpoint(t.Context(), p.From); !errors.Is(err, weir.ErrLeaseLost) {
+			t.Errorf("progress under a lease that is over: %v", err)
 		}
 	})
 }

@@ -99,14 +99,18 @@ func (w *world) stores(l *life, stored []model.Stored) {
 	for _, one := range stored {
 		number := model.Number(one.Record.Seq)
 		c := container{number: number, at: w.now()}
+		whole := true // the KCL drops a container with a record that the shard does not own
+		for _, u := range one.Users {
+			whole = whole && u.Owned
+		}
 		for i, u := range one.Users {
 			id, ok := idOf(u.Data)
 			is, known := p.made[id]
-			if !ok || !known || is != (madeRecord{u.Key, u.Explicit, string(u.Data)}) {
+			if !ok || !known || is != (madeRecord{u.Key, u.Explicit, string(u.Data), is.tag}) {
 				w.breaks("%s puts a record that it was not given: %s, %.60q", l.who, u.Key, u.Data)
 				return
 			}
-			p.judge.Stored(id, judge.Place{Shard: one.Shard.ID, Number: number, Index: i}, u.Owned)
+			p.judge.Stored(id, judge.Place{Shard: one.Shard.ID, Number: number, Index: i}, whole)
 			key := u.Key
 			if !u.Owned { // keys have an order only in the shards that own them
 				key += "@" + one.Shard.Name

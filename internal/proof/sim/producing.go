@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/producer"
 )
@@ -35,7 +36,7 @@ type copyOf struct {
 }
 
 // madeRecord is a record as it was passed to a producer.
-type madeRecord struct{ key, explicit, data string }
+type madeRecord struct{ key, explicit, data, tag string }
 
 // maker is a producer of the application; its lives follow one another.
 type maker struct {
@@ -193,8 +194,13 @@ func (w *world) putOne(m *making, d *dice) bool {
 	id := w.producing.judge.Next(r.key + "@" + m.who.String())
 	name, rest := payload(id, d.below(200))
 	r.data = string(append(name, rest...))
+	var tags aggregate.Tags
+	if n%3 == 1 {
+		r.tag = id.String()
+		tags = tags.With("id", r.tag)
+	}
 	_, err := m.p.TryPut(producer.Record{
-		PartitionKey: r.key, ExplicitHashKey: r.explicit, Data: []byte(r.data),
+		PartitionKey: r.key, ExplicitHashKey: r.explicit, Data: []byte(r.data), Tags: tags,
 		Done: func(result producer.Result, err error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -347,6 +353,9 @@ func (w *world) handledID(r weir.Record) (judge.ID, bool) {
 	copyID, known := p.copies[copyOf{r.SequenceNumber, id}]
 	is := p.made[id]
 	if !known || is.key != r.PartitionKey || is.data != string(r.Data) {
+		return id, false
+	}
+	if tag, tagged := r.Tags().Get("id"); tagged && tag != is.tag {
 		return id, false
 	}
 	p.judge.Handled(id, copyID.Key == is.key)

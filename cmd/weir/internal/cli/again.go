@@ -39,7 +39,9 @@ func Again(ctx context.Context, t Terminal, look func(context.Context, Terminal)
 		}
 		began := time.Now()
 		var notes bytes.Buffer
-		text, err := look(ctx, Terminal{Out: io.Discard, Err: &notes, speech: &speech{}})
+		inner := Terminal{Out: io.Discard, Err: &notes, speech: &speech{}}
+		inner.width = t.Columns()
+		text, err := look(ctx, inner)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -22,6 +22,7 @@ type Terminal struct {
 	// Interrupt does the same as Ctrl-C. Full-screen programs call it, because they receive the key
 	// instead of the signal.
 	Interrupt func()
+	width     int // of the screen that finally shows the output; 0 if that is Out
 	// All copies of a Terminal share speech. Run creates it if it is nil.
 	speech *speech
 }

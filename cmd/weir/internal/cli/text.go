@@ -90,13 +90,10 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// verdictColumns is the width of verdicts, which fit any terminal and can be pasted anywhere.
-const verdictColumns = 80
-
-// WriteVerdict writes a verdict for users to a buffer. It applies Visible to each line, because the
-// names in a verdict come from a store.
-func WriteVerdict(b io.StringWriter, v health.Verdict) {
-	for line := range strings.Lines(v.Text(verdictColumns)) {
+// WriteVerdict writes a verdict for users to a buffer, wrapped to a number of columns. It applies
+// Visible to each line, because the names in a verdict come from a store.
+func WriteVerdict(b io.StringWriter, v health.Verdict, columns int) {
+	for line := range strings.Lines(v.Text(columns)) {
 		_, _ = b.WriteString(Visible(strings.TrimSuffix(line, "\n")) + "\n") // b is in memory
 	}
 }

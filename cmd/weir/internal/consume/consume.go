@@ -62,6 +62,9 @@ func Command(t cli.Terminal) *cobra.Command {
 		Example: examples,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all, _ := cmd.Flags().GetBool("help-all"); all {
+				return cmd.Help()
+			}
 			url, from, err := o.check(cmd)
 			if err != nil {
 				return err
@@ -72,6 +75,7 @@ func Command(t cli.Terminal) *cobra.Command {
 	for _, r := range o.table(cmd) {
 		r.register(cmd)
 	}
+	helpFlags(cmd, t)
 	return cmd
 }
 

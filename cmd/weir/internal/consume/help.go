@@ -8,9 +8,8 @@ import (
 
 // about is the text that --help shows.
 const about = `Runs one worker of an application. All workers with the same --app and --store
-share the shards of the stream. Start as many as you like, and stop or kill them
-at any time. Every record is handled at least once, and the records of one key
-are handled in order.
+share the shards of the stream. Start, stop or kill workers at any time. Every
+record is handled at least once, and the records of one key in order.
 
 A record is handled when it is on standard output. With --exec, it is handled
 when its command exits with 0; with --lambda, when the function has answered;

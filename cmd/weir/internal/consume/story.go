@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/lease"
 )
 
 const (
@@ -28,6 +29,11 @@ type story struct {
 	lasting  lasting
 	before   weir.Counts // of the last summary
 	summed   time.Time
+
+	worker string // name of the worker
+	// past returns the history of the application from a minute since 1970 on. It is nil if there
+	// is none.
+	past func(ctx context.Context, since int64) ([]lease.HistoryChunk, error)
 }
 
 // run calls work, and logs until it returns.
@@ -46,6 +52,7 @@ func (s *story) run(ctx context.Context, work func(context.Context) error) error
 				return
 			case now := <-ticker.C:
 				s.look(now)
+				s.previous(inner, now)
 			}
 		}
 	})
@@ -67,26 +74,46 @@ func (s *story) run(ctx context.Context, work func(context.Context) error) error
 // look logs what has changed since the last look, and a summary if it is due.
 func (s *story) look(now time.Time) {
 	s.leases.flush()
-	app, _ := s.consumer.Health()
-	switch changed, began := s.lasting.see(app.State, now); {
+	v := s.consumer.Verdict()
+	switch changed, began := s.lasting.see(v, now); {
 	case changed && began.IsZero():
-		s.log.Info("the shards of this worker are well again", "state", app.State.String())
+		s.log.Info("the shards of this worker are well again", "state", v.State.String())
 	case changed:
-		s.log.Warn("records wait for a long time, or shards are not read", "state", app.State.String(), "why", app.Sentence, "since", began)
+		s.log.Warn("records wait for a long time, or shards are not read", lastingAttrs(v, began)...)
 	}
 	if now.Sub(s.summed) >= summaryEvery {
-		s.summary(app, now)
+		s.summary(v.State, now)
 	}
 }
 
+// lastingAttrs returns the attributes of a bad state that lasts, with its cause and the first next
+// step, if they are known.
+func lastingAttrs(v health.Verdict, began time.Time) []any {
+	if !v.Since.IsZero() {
+		began = v.Since
+	}
+	all := []any{"state", v.State.String(), "why", v.Sentence, "since", began.UTC().Truncate(time.Second)}
+	if because := v.Because(); because != "" {
+		all = append(all, "cause", because)
+	}
+	if len(v.Steps) > 0 {
+		step := v.Steps[0].Do
+		if v.Steps[0].Command != "" {
+			step += ": " + v.Steps[0].Command
+		}
+		all = append(all, "step", step)
+	}
+	return all
+}
+
 // summary logs what the worker has done since the last summary.
-func (s *story) summary(app health.Application, now time.Time) {
+func (s *story) summary(state health.State, now time.Time) {
 	shards, lag := s.consumer.Shards(), time.Duration(-1)
 	for i := range shards {
 		lag = max(lag, shards[i].HandledLag)
 	}
 	counts := s.consumer.Counts()
-	about := append([]any{"shards", len(shards), "state", app.State.String()}, countsOf(counts, s.before)...)
+	about := append([]any{"shards", len(shards), "state", state.String()}, countsOf(counts, s.before)...)
 	if lag >= 0 {
 		about = append(about, "lag", lag.Round(time.Millisecond))
 	}
@@ -119,16 +146,18 @@ func countsOf(now, before weir.Counts) []any {
 
 // lasting finds bad states that last.
 type lasting struct {
-	since time.Time // since when the state is bad; zero if it is not
-	said  bool      // the bad state was logged
+	since time.Time    // since when the state is bad; zero if it is not
+	said  health.State // the worst state that was logged; OK if none was
+	known bool         // a cause was logged
 }
 
-// see takes the present state. changed is true if a bad state has lasted long enough, or if a bad
-// state that was logged is over. began is when the bad state began, or zero if it is over.
-func (l *lasting) see(s health.State, now time.Time) (changed bool, began time.Time) {
-	switch s {
+// see takes the present verdict. changed is true if a bad state has lasted long enough, if it has
+// become worse or its cause has become known since it was logged, or if it is over. began is when
+// the bad state began, or zero if it is over.
+func (l *lasting) see(v health.Verdict, now time.Time) (changed bool, began time.Time) {
+	switch v.State {
 	case health.OK, health.Idle, health.NotKnown:
-		changed = l.said
+		changed = l.said != health.OK
 		*l = lasting{}
 		return changed, time.Time{}
 	case health.Behind, health.CatchingUp, health.GoingBack, health.FallingBehind, health.Unread, health.Stalled, health.RetentionNear:
@@ -136,9 +165,12 @@ func (l *lasting) see(s health.State, now time.Time) (changed bool, began time.T
 	if l.since.IsZero() {
 		l.since = now
 	}
-	changed = !l.said && now.Sub(l.since) >= lastingAfter
-	l.said = l.said || changed
-	return changed, l.since
+	known := v.Cause != health.NoCause
+	if now.Sub(l.since) < lastingAfter || v.State <= l.said && (l.known || !known) {
+		return false, l.since
+	}
+	l.said, l.known = max(l.said, v.State), l.known || known
+	return true, l.since
 }
 
 // leases is a log handler. Unless verbose is set, it passes on only the first few messages about
@@ -155,6 +187,16 @@ type leaseCounts struct {
 
 	mu   sync.Mutex // guards the fields below
 	seen map[string]int
+	got  []taken
+}
+
+// took returns the shards that were taken since the last call.
+func (h *leaseCounts) took() []taken {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := h.got
+	h.got = nil
+	return got
 }
 
 // leaseLines is the number of messages of each kind about leases that are passed on between two
@@ -172,6 +214,11 @@ func newLeases(h slog.Handler, verbose bool) *leases {
 
 // Handle implements slog.Handler.
 func (h *leases) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelInfo && r.Message == leaseTaken {
+		h.mu.Lock()
+		h.got = append(h.got, takenBy(r))
+		h.mu.Unlock()
+	}
 	if r.Level == slog.LevelInfo && (r.Message == leaseTaken || r.Message == leaseEnded) && !h.passes(r.Message) {
 		return nil
 	}

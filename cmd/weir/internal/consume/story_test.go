@@ -59,13 +59,18 @@ func TestABadStateThatLasts(t *testing.T) {
 		"bad":             {"obbbbb", "   +  "},
 		"bad, then well":  {"bbbbooo", "  + -  "},
 		"bad, well, bad":  {"bbbobbb", "  +-  +"},
-		"bad states turn": {"bfbf", "  + "},
+		"bad states turn": {"bfbf", "  ++"},
+		"it gets better":  {"fffbf", "  +  "},
+		"a cause is seen": {"bbbcbc", "  ++  "},
 	} {
 		var l lasting
 		got := ""
 		for n, state := range c.states {
-			s := map[rune]health.State{'o': health.OK, 'b': health.Behind, 'f': health.FallingBehind}[state]
-			changed, began := l.see(s, begin.Add(time.Duration(n)*time.Minute))
+			v := map[rune]health.Verdict{
+				'o': {}, 'b': {State: health.Behind}, 'f': {State: health.FallingBehind},
+				'c': {State: health.Behind, Cause: health.CauseHandlerBusy},
+			}[state]
+			changed, began := l.see(v, begin.Add(time.Duration(n)*time.Minute))
 			switch {
 			case changed && began.IsZero():
 				got += "-"

@@ -47,6 +47,10 @@ func (o *options) table(cmd *cobra.Command) []row {
 		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
+			name: "shard", to: &s.Shards,
+			text: "shard to read, by `ID`; may be repeated",
+		},
+		{
 			name: "app", to: &o.app,
 			text: "application: workers with the same `NAME` share the progress",
 		},
@@ -80,8 +84,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		},
 		{
 			name: "until", to: &o.until.at,
-			text: "end when records from before `TIME` are handled: 2026-01-31T12:00:00Z, or how " +
-				"long ago (15m)",
+			text: "end when records from before `TIME` are handled: " + records.UntilHelp,
 			then: func() error { return o.until.parse(time.Now()) },
 		},
 		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +

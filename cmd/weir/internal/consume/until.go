@@ -12,6 +12,8 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
@@ -30,20 +32,12 @@ type untilFlags struct {
 }
 
 // parse parses the value of --until.
-func (f *untilFlags) parse(now time.Time) error {
-	if ago, err := time.ParseDuration(f.at); err == nil && ago >= 0 {
-		f.time = now.Add(-ago)
-		return nil
+func (f *untilFlags) parse(now time.Time) (err error) {
+	at, err := records.ParseUntil(f.at, now, "start the worker after that time, or use --until-tip")
+	if err == nil {
+		f.time = at
 	}
-	at, err := time.Parse(time.RFC3339, f.at)
-	switch {
-	case err != nil:
-		return cli.Usagef("--until %.140q is not a time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", f.at)
-	case at.After(now):
-		return cli.Usagef("--until %s is in the future: start the worker after that time, or use --until-tip", f.at)
-	}
-	f.time = at
-	return nil
+	return err
 }
 
 // on reports whether the worker ends by itself.
@@ -67,6 +61,8 @@ type ending struct {
 	app      string
 	worker   string
 	streams  []string // names and ARNs
+
+	waiting waiting // why the worker waits; only watch uses it until it has returned
 }
 
 // errGoal is the cause with which an ending stops its worker.
@@ -110,7 +106,11 @@ func (e *ending) run(ctx context.Context, work func(context.Context) error) erro
 	case err != nil:
 		return err
 	case !errors.Is(context.Cause(inner), errGoal):
-		e.t.Say(slog.LevelWarn, "the worker was stopped before it had handled %s; exit code %d", e.goal(), cli.ExitIncomplete)
+		waited := ""
+		if w := e.waiting; w.why != "" {
+			waited = fmt.Sprintf("; it waited for %s: %s", figures.Duration(time.Since(w.since)), w.why)
+		}
+		e.t.Say(slog.LevelWarn, "the worker was stopped before it had handled %s%s; exit code %d", e.goal(), waited, cli.ExitIncomplete)
 		return cli.ExitCode(cli.ExitIncomplete)
 	}
 	left, err := e.left(ctx, others)
@@ -138,21 +138,26 @@ func (e *ending) watch(ctx context.Context) (others []lease.Key, done bool) {
 	ticker := time.NewTicker(stepEvery)
 	defer ticker.Stop()
 	var listed, looked time.Time
-	for said := ""; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil, false
 		case <-ticker.C:
 		}
-		behind := p.see(e.consumer.Shards())
-		if behind > 0 || time.Since(looked) < storeEvery {
+		shards := e.consumer.Shards()
+		if behind := p.see(shards); behind > 0 {
+			e.wait(hindrance(shards, p.own), false)
+			continue
+		}
+		if time.Since(looked) < storeEvery {
 			continue
 		}
 		looked = time.Now()
 		if listed.IsZero() || time.Since(listed) >= listEvery {
 			keys, err := e.list(ctx, of)
 			if err != nil {
-				continue // the worker reports that the stream cannot be listed
+				e.wait("the shards cannot be listed: "+explain.Error(err), false)
+				continue
 			}
 			p.listed, listed = keys, time.Now()
 		}
@@ -160,16 +165,21 @@ func (e *ending) watch(ctx context.Context) (others []lease.Key, done bool) {
 		view, err := e.store.View(call, e.app, "")
 		cancel()
 		if err != nil {
-			continue // the worker reports outages of the store
+			e.wait("the store cannot be read: "+explain.Error(err), false)
+			continue
 		}
 		d := p.decide(view)
 		if d.wait == "" {
 			return d.others, true
 		}
-		if d.wait != said && d.tell {
-			e.t.Note("the worker waits: %s", d.wait)
-			said = d.wait
-		}
+		e.wait(d.wait, d.tell)
+	}
+}
+
+// wait notes why the worker waits, and logs it if that is due. why is "" if the worker has work.
+func (e *ending) wait(why string, atOnce bool) {
+	if e.waiting.see(why, atOnce, time.Now()) {
+		e.t.Note("the worker waits: %s", why)
 	}
 }
 

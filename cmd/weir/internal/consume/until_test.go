@@ -386,8 +386,9 @@ func TestAPausedStreamIsNotAnEnd(t *testing.T) {
 			j.t.Fatalf("ended with %v", w.err)
 		default:
 		}
-		if n := strings.Count(w.said.String(), "the worker waits: stream s is paused"); n != 1 {
-			j.t.Errorf("said %q", w.said)
+		// At the start, and after 1, 3 and 7 minutes.
+		if n := strings.Count(w.said.String(), "the worker waits: stream s is paused"); n != 4 {
+			j.t.Errorf("said %d times: %q", n, w.said)
 		}
 		pause(false)
 		w.wait(j.t, cli.ExitDone)
@@ -395,4 +396,51 @@ func TestAPausedStreamIsNotAnEnd(t *testing.T) {
 			j.t.Errorf("%d records were not handled", n)
 		}
 	})
+}
+
+// With a limit of leases below the number of shards, the worker says what it waits for, and so does
+// its last line.
+func TestALimitOfLeasesIsSaid(t *testing.T) {
+	untilBubble(t, func(j *job) {
+		j.put(0, 10)
+		w := j.start("A", untilTip, func(o *weir.Options) { o.MaxLeases = 1 })
+		time.Sleep(5 * time.Minute)
+		const why = "shard s/shardId-000000000001 has no owner yet: every worker has as many shards as its --max-leases allows"
+		if n := strings.Count(w.said.String(), "the worker waits: "); n < 2 || n > 4 || !strings.Contains(w.said.String(), why) {
+			j.t.Errorf("said %d times: %q", n, w.said)
+		}
+		w.stop(explain.ErrInterrupted)
+		w.wait(j.t, cli.ExitIncomplete)
+		if !strings.Contains(w.said.String(), "; it waited for 5 min: shard s") {
+			j.t.Errorf("at the end it said %q", w.said)
+		}
+	})
+}
+
+// For a stream that was deleted, a job says what it waits for, whether or not it holds shards.
+func TestADeletedStreamIsSaid(t *testing.T) {
+	for name, before := range map[string]bool{"before the start": true, "during the run": false} {
+		t.Run(name, func(t *testing.T) {
+			untilBubble(t, func(j *job) {
+				j.put(0, 10)
+				w := j.start("A", untilTip, nil)
+				if before {
+					w.wait(j.t, cli.ExitDone)
+				} else {
+					j.slow = 10 * time.Second
+				}
+				time.Sleep(5 * time.Second)
+				j.srv.DeleteStream("s")
+				if before {
+					w = j.start("A", untilTip, nil)
+				}
+				time.Sleep(5 * time.Minute)
+				if n := strings.Count(w.said.String(), "the worker waits: "); n < 1 || n > 4 || !strings.Contains(w.said.String(), "cannot go on") {
+					j.t.Errorf("said %d times: %q", n, w.said)
+				}
+				w.stop(explain.ErrInterrupted)
+				w.wait(j.t, cli.ExitIncomplete)
+			})
+		})
+	}
 }

@@ -98,6 +98,8 @@ func (p *progress) decide(v lease.View) (d decision) {
 			return decision{wait: fmt.Sprintf("shard %s has no lease yet", k)}
 		}
 	}
+	var waits []lease.Key
+	first := ""
 	for i := range v.Leases {
 		l := &v.Leases[i]
 		if !p.streams[l.Stream] {
@@ -108,11 +110,17 @@ func (p *progress) decide(v lease.View) (d decision) {
 			if slices.Contains(v.Paused, "") || slices.Contains(v.Paused, l.Stream) {
 				return decision{wait: fmt.Sprintf("stream %s is paused", l.Stream), tell: true}
 			}
-			return decision{wait: fmt.Sprintf("shard %s %s", l.Key, why)}
+			if waits = append(waits, l.Key); len(waits) == 1 {
+				first = why
+			}
 		case others:
 			d.others = append(d.others, l.Key)
 		case finished, mine:
 		}
+	}
+	if len(waits) > 0 {
+		wait, tell := owing(waits, first, v, p.alive)
+		return decision{wait: wait, tell: tell}
 	}
 	if len(d.others) > 0 && !p.held {
 		return decision{wait: "other workers have all shards; this worker takes over if one of them ends", tell: true}
@@ -163,8 +171,10 @@ func (a *assignment) of(l *lease.Lease) (by readBy, why string) {
 	if waits {
 		return others, ""
 	}
-	return owed, "has no owner yet"
+	return owed, noOwner
 }
+
+const noOwner = "has no owner yet"
 
 // ofOwner does the same for a shard that has an owner.
 func (a *assignment) ofOwner(l *lease.Lease) (by readBy, why string) {

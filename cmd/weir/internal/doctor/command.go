@@ -45,8 +45,8 @@ func Command(t cli.Terminal) *cobra.Command {
 problem it prints a sentence that says what is wrong and what to do: shards that
 make no progress, dead workers, no leader, leases without an owner, forgotten
 pauses and drains, errors that workers report, missing permissions and keys,
-expired checkpoints, and streams that were deleted and created again. It changes
-nothing.
+expired checkpoints, streams that were deleted and created again, and workers of
+the KCL that run after the move to weir. It changes nothing.
 
 Each shard is read once at its checkpoint, and shards with unhandled records
 once more. These reads count against the five per second that a shard allows.
@@ -129,7 +129,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.Out, report.text())
+		_, err = fmt.Fprint(t.Out, report.text(t.Prose(), t.Findings()))
 	}
 	if err == nil {
 		err = report.exitCode()
@@ -193,7 +193,7 @@ func leading(f Facts) string {
 	return ""
 }
 
-func (r report) text() string {
+func (r report) text(prose, columns int) string {
 	count := map[Severity]int{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
@@ -211,13 +211,16 @@ func (r report) text() string {
 		result = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
 	}
 	workers := cli.Count(r.Workers, "worker") + cli.Plural(r.Workers, " is alive", " are alive")
-	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, result,
-		cli.Count(r.Shards, "shard"), workers, leader)
+	b.WriteString(cli.Wrapped(fmt.Sprintf("Application %s: %s. %s, %s; %s.", r.App, result,
+		cli.Count(r.Shards, "shard"), workers, leader), "  ", columns))
 	if r.Verdict.Sentence != "" {
-		cli.WriteVerdict(&b, r.Verdict)
+		cli.WriteVerdict(&b, r.Verdict, prose)
 	}
+	const indent = "          "
 	for _, f := range r.Findings {
-		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
+		fmt.Fprintf(&b, "\n%-*s", len(indent), f.Severity)
+		b.WriteString(cli.Wrapped("["+f.Code+"] "+f.Text, indent, columns))
+		b.WriteString(indent + cli.Wrapped("→ "+f.Do, indent+"  ", columns))
 	}
 	return b.String()
 }
@@ -239,13 +242,15 @@ func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Stor
 			return true
 		})
 	})
+	old, oldErr := o.readOld(ctx, t, store)
 	var denied denials
 	f.Streams = o.askStreams(ctx, client, target.StreamsOf(first.Leases), &denied)
 	before := shardlag.Ask(ctx, t, client, first.Leases, "")
 	watching.Wait()
-	if err := errors.Join(ctx.Err(), blind); err != nil {
+	if err := errors.Join(ctx.Err(), blind, oldErr); err != nil {
 		return f, store.Explain(err)
 	}
+	f.Old = old.again(ctx)
 	var again []lease.Lease
 	for _, l := range f.Second.Leases {
 		if seen, asked := before[l.Key]; asked && (seen.Waits || seen.Err != nil) {

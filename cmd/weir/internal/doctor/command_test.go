@@ -150,7 +150,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 // Messages of the service must not break lines or control the terminal.
 func TestFindingsDoNothingToTheTerminal(t *testing.T) {
 	report := report{App: clitest.Evil, Leader: clitest.Evil, Findings: []Finding{{Severity: Error, Text: clitest.Evil, Do: clitest.Evil}}}
-	clitest.CheckShown(t, "doctor", report.text(), 4)
+	clitest.CheckShown(t, "doctor", report.text(80, cli.Unbroken), 4)
 }
 
 // The verdict on an application uses what its workers reported before.
@@ -166,7 +166,7 @@ func TestTheDoctorKnowsThePast(t *testing.T) {
 	for ago := int64(30); ago > 0; ago-- {
 		past[key("1")] = append(past[key("1")], observe.Report{Minute: now.Unix()/60 - ago, Session: "S1", Lag: time.Duration(30-ago) * time.Minute})
 	}
-	if sum := verdict(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 28 min") {
+	if sum := verdict(f, past, now); sum.State != health.FallingBehind || !strings.Contains(sum.Sentence, "behind for at least 29 min") {
 		t.Error(sum.Sentence)
 	}
 	f.Beats["S1"], f.Second.Workers[0].Heartbeats, f.Apart = false, 0, time.Minute

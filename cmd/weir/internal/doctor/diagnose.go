@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/errtext"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -27,6 +28,7 @@ func Diagnose(f Facts) []Finding {
 	p.deaths()
 	p.troubles()
 	p.paused()
+	p.old()
 	for _, s := range f.Streams {
 		p.stream(s)
 	}
@@ -366,6 +368,16 @@ func (p *patient) troubles() {
 // remedy returns what an operator can do about the reason of a report, and a semicolon. It returns
 // "" if nothing is known to help.
 func remedy(t lease.Trouble) string {
+	action, resource := errtext.Denied(t.Why)
+	switch {
+	case !isOfReading(t):
+	case action != "":
+		return strings.TrimSuffix("allow "+action+" on "+resource, " on ") + " in the IAM policy of the workers; "
+	case errtext.Unknown(t.Why):
+		return "check whether stream " + t.Stream + " exists in the account and region of the workers; "
+	case errtext.Refused(t.Why):
+		return "if stream " + t.Stream + " was created again, wait a few seconds; "
+	}
 	if r := health.ReportedReason(t.State); r > health.OtherReason && r.Remedy() != "" {
 		return r.Remedy() + "; "
 	}

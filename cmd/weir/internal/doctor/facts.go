@@ -23,6 +23,19 @@ type Facts struct {
 	// Shards contains the results of reads at the checkpoints of the unfinished leases.
 	Shards map[lease.Key]Shard
 	Denied []Denied // calls that the service refused for lack of a permission
+	// Old are the tables of the KCL from which the application came.
+	Old []OldTable
+}
+
+// OldTable is a table of the KCL from which the application came.
+type OldTable struct {
+	Name string
+	// Err is the reason why the table could not be read; "" if it could.
+	Err    string
+	Moved  time.Time // when the application came from there
+	Used   bool      // a worker of the KCL has used the table since then
+	Runs   bool      // a worker of the KCL has used the table between the two reads
+	Owners string    // the owners of its leases, for people
 }
 
 // Stream is the service's description of a stream.

@@ -38,7 +38,7 @@ type watcher struct {
 type watchedApp struct {
 	name      string
 	err       error     // of the last look at the store
-	failed    time.Time // of the first of the looks that failed since
+	failed    time.Time // when the first of the looks began that failed since
 	looked    time.Time // when the store last answered
 	past      bool      // the history was read, or there is none
 	recalled  time.Time // when the history was last read
@@ -131,6 +131,7 @@ func (w *watcher) discover(ctx context.Context) {
 
 // visit reads the application from the store, and reads its shards if that is due.
 func (w *watcher) visit(ctx context.Context, a *watchedApp) {
+	began := time.Now()
 	call, cancel := context.WithTimeout(ctx, 10*time.Second)
 	view, err := w.store.View(call, a.name, "")
 	cancel()
@@ -138,7 +139,7 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if a.err == nil {
-			a.failed = time.Now()
+			a.failed = began
 		}
 		a.err = err
 		return

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/internal/operate"
 )
 
 type deleteOptions struct {
@@ -87,6 +89,9 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 	t.Note("the progress is in %s; \"weir group import\" brings it back", path)
 	if err := admin.Remove(ctx, o.App); err != nil {
 		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.App, store.Explain(err))
+	}
+	if err := operate.Forget(ctx, store, o.App, "", ""); err != nil {
+		t.Note("the note about the table that the application came from stays: %s", explain.Error(store.Explain(err)))
 	}
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(struct {

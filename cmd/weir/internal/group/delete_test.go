@@ -71,8 +71,8 @@ func TestWhatIsPausedIsSaidInSentences(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	text := appsText([]appInfo{{App: "a", Streams: []string{"r", "s"}, Paused: []string{"s"}}, {App: "b", Streams: []string{"r"}, Paused: []string{""}}, {App: "c", Streams: []string{"r"}}})
-	for _, want := range []string{"r, s (paused: s)\n", "r (paused)\n", "r\n"} {
+	text := appsText([]appInfo{{App: "a", Streams: []string{"r", "s"}, Paused: []string{"s"}}, {App: "b", Streams: []string{"r"}, Paused: []string{""}}, {App: "c", Streams: []string{"r"}}}, 0)
+	for _, want := range []string{"ok (1 stream paused)", "r, s; paused: s\n", "ok (paused)", "r\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -58,7 +58,11 @@ before it ended or fell silent is not shown.
 A worker is alive if it sends heartbeats, so the command watches the store until
 it has seen a heartbeat from every worker, for at most two heartbeat intervals
 (see --look) and at most 10 s. A worker with a longer interval that was not
-seen is "unknown".`,
+seen is "unknown".
+
+On a terminal the tables fit the screen: checkpoints and long names are cut, and
+"…" marks the cut. Output for a file or another program is not cut, unless
+COLUMNS is set.`,
 		Example: `  weir group describe --app billing --store sqlite:billing.db
   weir group describe --app billing --store sqlite:billing.db --watch
   weir group describe --app billing --store dynamodb:weir --no-lag
@@ -123,7 +127,7 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(d)
 	}
-	_, err = fmt.Fprint(t.Out, d.text())
+	_, err = fmt.Fprint(t.Out, d.text(t.Columns(), t.Prose(), t.Findings()))
 	return err
 }
 

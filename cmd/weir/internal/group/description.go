@@ -1,18 +1,14 @@
 package group
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
-	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/health"
@@ -293,76 +289,6 @@ func (d *description) unlead() {
 	if i >= 0 {
 		d.Workers[i].Leader = false
 	}
-}
-
-// text formats the description: the verdict, and tables.
-func (d description) text() string {
-	var b bytes.Buffer
-	leader := "no worker leads"
-	switch {
-	case d.led != "":
-		leader += ": " + d.led
-	case d.Leader != nil:
-		leader = fmt.Sprintf("%s leads (epoch %d)", d.Leader.Worker, d.Leader.Term)
-	}
-	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
-	if d.Verdict.Sentence != "" {
-		cli.WriteVerdict(&b, d.Verdict)
-		b.WriteString("\n")
-	}
-	for _, note := range d.Notes {
-		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
-	}
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tHEARTBEAT\tFAILOVER\tSESSION")
-	for _, info := range d.Workers {
-		state := info.State
-		if info.Drain {
-			state += ", draining"
-		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state,
-			figures.Count(info.Leases), info.rate,
-			age(info.Beat), age(info.Failover), info.Session)
-	}
-	if len(d.Workers) == 0 {
-		fmt.Fprintln(w, "none\t\t\t\t\t\t")
-	}
-	_ = w.Flush() // cannot fail: it writes to memory
-	b.WriteString("\n")
-	for _, info := range d.Workers {
-		for _, tr := range info.Troubles {
-			of := records.ShortID(tr.Shard) + " of " + tr.Stream
-			if tr.Stream == "" {
-				of = "itself"
-			}
-			_ = cli.Textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), explain.OneLine(tr.Why), tr.Failing)
-		}
-		if len(info.Troubles) > 0 {
-			b.WriteString("\n")
-		}
-	}
-	died := false
-	for _, l := range d.Leases {
-		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a single death can have any cause
-			_ = cli.Textf(&b, "%s of %s: %s\n", records.ShortID(l.Shard), l.Stream, l.Deaths)
-			died = true
-		}
-	}
-	if died {
-		b.WriteString("\n")
-	}
-	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tLOAD\tCHECKPOINT")
-	for _, l := range d.Leases {
-		owner := cmp.Or(l.Worker, "-")
-		if l.Heir != "" {
-			owner += " → " + l.Heir
-		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard),
-			l.State, owner, l.Epoch, lagText(l), l.rate, l.Checkpoint)
-	}
-	_ = w.Flush() // cannot fail: it writes to memory
-	return b.String()
 }
 
 func lagText(l leaseInfo) string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/lease"
@@ -82,7 +83,7 @@ s       7      paused    -             2      ?      –           oldest
 s       8      revoked   -             3      ?      –           oldest
 s       9      paused    -             1      ?      –           oldest
 `
-	if got := d.text(); got != want {
+	if got := d.text(0, 80, cli.Unbroken); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	states := map[string]string{"shardId-3": "waiting", "shardId-4": "free", "shardId-5": "free", "shardId-6": "free", "shardId-7": "free", "shardId-8": "revoked", "shardId-9": "waiting"}
@@ -98,7 +99,7 @@ func TestDescribeTellsWhatHoldsACheckpoint(t *testing.T) {
 		v := exampleView(t)
 		v.Workers[0].Troubles = []lease.Trouble{{Key: of, State: lease.OnPurpose, For: 3 * time.Minute, Why: "by an open window"}}
 		lags := map[lease.Key]shardlag.Lag{{Stream: "s", Shard: "shardId-1"}: {Age: time.Minute}, {Stream: "s", Shard: "shardId-2"}: {Age: 3 * time.Minute}}
-		text := describe("billing", "s", v, nil, 0, lags).text()
+		text := describe("billing", "s", v, nil, 0, lags).text(0, 80, cli.Unbroken)
 		if strings.Count(text, "held by an open window") != 1 || !strings.Contains(text, "3 min, held by an open window") || strings.Contains(text, "says:") {
 			t.Errorf("%s:\n%s", name, text)
 		}
@@ -124,7 +125,7 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 		v := exampleView(t)
 		v.Leader.Session = c.session
 		d := describe("billing", "s", v, c.beating, 3*time.Second, nil)
-		if first, _, _ := strings.Cut(d.text(), "\n"); first != "Application billing; "+c.want+"." {
+		if first, _, _ := strings.Cut(d.text(0, 80, cli.Unbroken), "\n"); first != "Application billing; "+c.want+"." {
 			t.Errorf("%s: %s", name, first)
 		}
 		leads := slices.ContainsFunc(d.Workers, func(w workerInfo) bool { return w.Leader })
@@ -144,7 +145,7 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
 		t.Errorf("a worker that sends heartbeats less often than it was looked at is described as %+v", w)
 	}
-	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "no worker leads") || !strings.Contains(text, "none") {
+	if text := describe("a", "", lease.View{}, nil, 0, nil).text(0, 80, cli.Unbroken); !strings.Contains(text, "no worker leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)
 	}
 }
@@ -159,7 +160,7 @@ func TestADeadWorkerHasNothing(t *testing.T) {
 			{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute}, {State: lease.OnPurpose, Why: "by an open window"},
 		}
 		d := describe("billing", "s", v, map[string]bool{"S2": true}, 3*time.Second, nil)
-		text := d.text()
+		text := d.text(0, 80, cli.Unbroken)
 		for _, wrong := range []string{"leaving", "alpha leads", "moving", "MiB/s", "says:", "open window"} {
 			if strings.Contains(text, wrong) {
 				t.Errorf("%s, and it says %q:\n%s", name, wrong, text)

@@ -31,6 +31,6 @@ and ask for confirmation. "weir doctor" says what is wrong with an application.`
 	}
 	in("look", listCommand(t), describeCommand(t), lagCommand(t), planCommand(t))
 	in("run", pauseCommand(t, true), pauseCommand(t, false), drainCommand(t))
-	in("change", resetCommand(t), deleteCommand(t), exportCommand(t), importCommand(t))
+	in("change", resetCommand(t), pruneCommand(t), deleteCommand(t), exportCommand(t), importCommand(t))
 	return cmd
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,7 +145,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.Out, report.text())
+		_, err = fmt.Fprint(t.Out, report.text(t.Columns(), t.Findings()))
 	}
 	if err != nil {
 		return err
@@ -212,13 +211,18 @@ func lagsOf(
 	return r
 }
 
-func (r lagReport) text() string {
+func (r lagReport) text(columns, findings int) string {
 	if len(r.Shards) == 0 {
 		return fmt.Sprintf("Application %s has no shard that is not finished.\n", cli.Visible(r.App))
 	}
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STREAM\tSHARD\tOWNER\tLAG\tSTATE")
+	w := cli.Table{
+		Columns: []cli.Column{
+			{Head: "STREAM", Least: 10, Keep: cli.KeepEnds}, {Head: "SHARD", Least: 6, Keep: cli.KeepEnd},
+			{Head: "OWNER", Least: 12, Keep: cli.KeepEnds}, {Head: "LAG", Least: 12}, {Head: "STATE", Least: 12},
+		},
+		Cut: []int{4, 3, 2, 0, 1},
+	}
 	for _, s := range r.Shards {
 		text := "? " + s.Error
 		if s.Lag != nil {
@@ -228,9 +232,9 @@ func (r lagReport) text() string {
 		if s.Why != "" && s.State != health.Behind {
 			state += ": " + s.Why
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
+		w.Add(s.Stream, records.ShortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
 	}
-	_ = w.Flush() // cannot fail: it writes to memory
+	b.WriteString(w.Text(columns))
 	_ = cli.Textf(&b, "\n%s, %s behind", cli.Count(len(r.Shards), "shard"), figures.Count(r.Behind))
 	if r.Worst != nil {
 		_ = cli.Textf(&b, "; the worst by %s", age(*r.Worst))
@@ -238,6 +242,6 @@ func (r lagReport) text() string {
 	if r.Unknown > 0 {
 		_ = cli.Textf(&b, "; not known of %s", figures.Count(r.Unknown))
 	}
-	_ = cli.Textf(&b, ".\nThe application is %s.\n", r.Sentence)
+	b.WriteString(".\n" + cli.Wrapped("The application is "+r.Sentence+".", "", findings))
 	return b.String()
 }

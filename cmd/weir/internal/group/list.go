@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -102,7 +100,7 @@ func (o *listOptions) look(ctx context.Context, t cli.Terminal, store stores.Sto
 		text, err := json.Marshal(appList{all})
 		return string(text) + "\n", err
 	}
-	return appsText(all), nil
+	return appsText(all, t.Columns()), nil
 }
 
 // appList is the output of group list for programs.
@@ -130,20 +128,28 @@ type appInfo struct {
 	Paused []string `json:"paused,omitempty"`
 }
 
-func appsText(all []appInfo) string {
+func appsText(all []appInfo, columns int) string {
 	if len(all) == 0 {
 		return "This store has no applications.\n"
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "APPLICATION\tSTATE\tLAG\tSHARDS\tHELD\tWORKERS\tDEAD LETTERS\tSTREAMS")
+	w := cli.Table{
+		Columns: []cli.Column{
+			{Head: "APPLICATION", Least: 16, Keep: cli.KeepEnds}, {Head: "STATE"}, {Head: "LAG"}, {Head: "SHARDS"}, {Head: "HELD"},
+			{Head: "WORKERS"}, {Head: "DEAD LETTERS"}, {Head: "STREAMS", Least: 8},
+		},
+		Cut: []int{7, 0},
+	}
 	for _, a := range all {
-		streams := cli.List(a.Streams)
+		// The pause is part of the state, because --watch cuts long lines at the end.
+		streams, state := cli.List(a.Streams), a.State.String()
 		switch {
 		case slices.Contains(a.Paused, ""):
-			streams += " (paused)"
+			state += " (paused)"
+		case len(a.Paused) > 0 && !slices.ContainsFunc(a.Streams, func(of string) bool { return !slices.Contains(a.Paused, of) }):
+			state += " (paused)"
 		case len(a.Paused) > 0:
-			streams += " (paused: " + cli.List(a.Paused) + ")"
+			state += fmt.Sprintf(" (%s paused)", cli.Count(len(a.Paused), "stream"))
+			streams += "; paused: " + cli.List(a.Paused)
 		}
 		lag, dead := "-", "-"
 		if a.Worst != nil {
@@ -156,9 +162,7 @@ func appsText(all []appInfo) string {
 		if a.Silent > 0 {
 			workers += fmt.Sprintf(", %s silent", figures.Count(a.Silent))
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, a.State.String(), lag, figures.Count(a.Leases-a.Finished),
-			figures.Count(a.Held), workers, dead, streams)
+		w.Add(a.App, state, lag, figures.Count(a.Leases-a.Finished), figures.Count(a.Held), workers, dead, streams)
 	}
-	_ = w.Flush() // cannot fail: it writes to memory
-	return b.String()
+	return w.Text(columns)
 }

@@ -35,10 +35,10 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	someLag := map[lease.Key]shardlag.Lag{v.Leases[0].Key: {Age: time.Second}}
-	clitest.CheckShown(t, "describe", describe(clitest.Evil, "", v, nil, 0, nil).text(), 11)
-	clitest.CheckShown(t, "list", appsText([]appInfo{(&appLook{app: clitest.Evil, view: v}).summary()}), 2)
-	clitest.CheckShown(t, "lag", lagsOf(clitest.Evil, shardlag.LookAt(time.Now(), v, someLag), nil, someLag).text(), 5)
-	clitest.CheckShown(t, "no lag", lagReport{App: clitest.Evil}.text(), 1)
+	clitest.CheckShown(t, "describe", describe(clitest.Evil, "", v, nil, 0, nil).text(0, 80, cli.Unbroken), 11)
+	clitest.CheckShown(t, "list", appsText([]appInfo{(&appLook{app: clitest.Evil, view: v}).summary()}, 0), 2)
+	clitest.CheckShown(t, "lag", lagsOf(clitest.Evil, shardlag.LookAt(time.Now(), v, someLag), nil, someLag).text(0, cli.Unbroken), 5)
+	clitest.CheckShown(t, "no lag", lagReport{App: clitest.Evil}.text(0, cli.Unbroken), 1)
 	clitest.CheckShown(t, "plan", planOf(clitest.Evil, v, lease.Facts{}).text(), 4)
 	clitest.CheckShown(t, "steps", stepsText(steps), 2)
 	notes := strings.ReplaceAll(said.String(), "\t", "") // an error may be on a separate line

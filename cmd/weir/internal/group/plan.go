@@ -90,8 +90,9 @@ func (o *planOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) e
 	return err
 }
 
-// observe reads the application like a leader, until each session's heartbeat has changed or the
-// session is known to be dead. It returns the last view.
+// observe reads the application like a leader, for at most the time of --look. It stops earlier
+// when each session's heartbeat has changed or the session is known to be dead. It returns the last
+// view, and the facts that a leader would know then.
 func (o *planOptions) observe(ctx context.Context, store stores.Store, first lease.View) (lease.View, lease.Facts, error) {
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/oldside"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/kcl"
@@ -90,45 +91,6 @@ func (o *kclOptions) back(ctx context.Context, t cli.Terminal) error {
 		}
 	}
 	return o.writeBack(ctx, t, store, table, r, plan)
-}
-
-// weirStopped returns when no worker of weir runs. Without --watch it returns an error if a worker
-// runs.
-func (o *kclOptions) weirStopped(ctx context.Context, t cli.Terminal, store stores.Store) error {
-	for waiting := false; ; waiting = true {
-		view, err := store.ReadApp(ctx, o.app)
-		if err != nil {
-			return err
-		}
-		say := t
-		if waiting {
-			say = cli.Silent
-		}
-		err = target.RefuseWhileRunning(
-			ctx,
-			say,
-			store,
-			o.app,
-			view,
-			(&target.LookFlag{}).UntilDead(view),
-		)
-		var running target.RunningError
-		switch {
-		case err == nil || !errors.As(err, &running):
-			return err
-		case !o.watch:
-			return fmt.Errorf("%w, or give --watch to wait for their end", err)
-		case !waiting:
-			t.Note("waiting for the end of the workers of %s", o.app)
-		}
-		pause := time.NewTimer(lookEvery / 2)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // planBack plans the leases of the KCL for all streams.
@@ -294,6 +256,10 @@ func (o *kclOptions) writeBack(
 		return fmt.Errorf("the leases were written, but %s; run the command again", cli.List(found))
 	}
 	r.Verified = true
+	if err := operate.Forget(ctx, store, o.app, oldside.KCL, o.table); err != nil {
+		t.Note("\"weir doctor\" will report that the KCL runs, because the store could not delete "+
+			"its note about the table: %s", explain.Error(store.Explain(err)))
+	}
 	return o.end(
 		t,
 		r,

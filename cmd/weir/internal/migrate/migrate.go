@@ -3,7 +3,6 @@
 package migrate
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +11,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/internal/kcl"
-	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/shard"
 )
 
 // Command returns the command "weir migrate", with a subcommand for each client.
@@ -27,30 +24,25 @@ back. The checkpoints of each shard are translated, so that no record is lost.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(kclCommand(t))
+	for _, c := range clients {
+		cmd.AddCommand(foreignCommand(t, c))
+	}
 	return cmd
 }
 
 type kclOptions struct {
-	AWS      awsconf.Flags
-	table    string
-	app      string
-	to, from string
-	streams  []string
-	at       string
-	latest   string
-	failover time.Duration
-	replace  bool
-	watch    bool
-	several  bool
-	yes      bool
-	out      cli.Format
+	move
+	table   string
+	streams []string
+	at      string
+	latest  string
+	several bool
 
 	starts kcl.Starts
-	store  stores.URL
 }
 
 func kclCommand(t cli.Terminal) *cobra.Command {
-	var o kclOptions
+	o := kclOptions{move: move{client: "the KCL"}}
 	cmd := &cobra.Command{
 		Use:   "kcl --table TABLE --app NAME --to URL | --from URL",
 		Short: "Move progress from the KCL for Java to weir, and back",
@@ -102,14 +94,6 @@ func (o *kclOptions) register(cmd *cobra.Command) {
 		"",
 		"lease `TABLE` of the KCL in DynamoDB; its default is the application's name",
 	)
-	f.StringVar(&o.app, "app", "", "application of weir, by `NAME`")
-	f.StringVar(
-		&o.to,
-		"to",
-		"",
-		"`URL` of the store that gets the progress, as for --store of the other commands",
-	)
-	f.StringVar(&o.from, "from", "", "`URL` of the store whose progress the KCL gets")
 	f.StringArrayVar(
 		&o.streams,
 		"stream",
@@ -142,17 +126,7 @@ func (o *kclOptions) register(cmd *cobra.Command) {
 		kcl.DefaultFailover,
 		"failoverTimeMillis of the KCL's configuration",
 	)
-	f.BoolVar(&o.replace, "replace", false, "also move leases back that are further on in weir")
-	f.BoolVar(
-		&o.watch,
-		"watch",
-		false,
-		"wait until the old side has stopped, then begin at once; needs --yes",
-	)
-	f.BoolVar(&o.yes, "yes", false, "carry the plan out")
-	o.AWS.Register(cmd, true)
-	o.AWS.Role.Register(cmd)
-	o.out.Register(cmd, "output format")
+	o.move.register(cmd)
 }
 
 // check checks the command line.
@@ -160,33 +134,12 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 	if err := cli.Require(cmd, "table", "app"); err != nil {
 		return err
 	}
-	flag, url := "--to", o.to
-	switch {
-	case (o.to == "") == (o.from == ""):
-		return cli.Usagef(
-			"%s needs --to for the way to weir, or --from for the way back",
-			cmd.CommandPath(),
-		)
-	case o.from != "":
-		flag, url = "--from", o.from
-	case o.several:
-		return cli.Usagef(
-			"--multi-stream is for --from: the table says whether it has several streams",
-		)
-	}
-	if o.store, err = stores.ParseFlag(flag, url); err != nil {
+	if err := o.move.check(cmd); err != nil {
 		return err
 	}
-	if o.store.Kind == stores.Memory {
+	if o.from == "" && o.several {
 		return cli.Usagef(
-			"%s memory: exists only inside the worker that uses it: no other process can use it",
-			flag,
-		)
-	}
-	if !awsconf.NameForm.MatchString(o.app) || lease.CheckApp(o.app) != nil {
-		return cli.Usagef(
-			"--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -",
-			o.app,
+			"--multi-stream is for --from: the table says whether it has several streams",
 		)
 	}
 	if !stores.TableForm.MatchString(o.table) {
@@ -210,11 +163,6 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 			o.failover,
 		)
 	}
-	if o.watch && !o.yes {
-		return cli.Usagef(
-			"--watch writes as soon as the old side has stopped, so it cannot ask: add --yes",
-		)
-	}
 	if o.starts.AtTimestamp, err = parseStart("--at", o.at); err != nil {
 		return err
 	}
@@ -222,25 +170,3 @@ func (o *kclOptions) check(cmd *cobra.Command) (err error) {
 	o.starts.LatestGiven = o.latest != ""
 	return err
 }
-
-// parseStart parses a position that is the same in all shards: a time, or the oldest record.
-func parseStart(flag, s string) (shard.Position, error) {
-	if s == "" {
-		return shard.Position{}, nil
-	}
-	p, err := shard.Parse(s)
-	if err != nil || p.Kind() != shard.Time && p.Kind() != shard.First {
-		return p, cli.Usagef(
-			"%s %.60q: want a time such as 2026-01-31T12:00:00Z, or oldest",
-			flag,
-			s,
-		)
-	}
-	if p.Kind() == shard.Time && p.Time().After(time.Now().Add(time.Minute)) {
-		return p, cli.Usagef("%s %s is in the future", flag, s)
-	}
-	return p, nil
-}
-
-// failed adds to err the information that nothing was changed.
-func failed(err error) error { return fmt.Errorf("nothing was changed: %w", err) }

@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/internal/change"
-	"github.com/weir-go/weir/internal/kcl"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -37,11 +36,11 @@ func readCheckpoints(
 	client *kinesis.Client,
 	name string,
 	want []change.Wanted,
-) map[lease.Key]kcl.Seen {
+) map[lease.Key]change.Seen {
 	var (
 		mu    sync.Mutex
 		asked sync.WaitGroup
-		seen  = map[lease.Key]kcl.Seen{}
+		seen  = map[lease.Key]change.Seen{}
 		turns = make(chan struct{}, atOnce)
 		shown = cli.NewBar(t, "reading checkpoints", len(want))
 	)
@@ -70,28 +69,31 @@ func readCheckpoint(
 	client *kinesis.Client,
 	name string,
 	l lease.Lease,
-) kcl.Seen {
+) change.Seen {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	at, err := shard.Before(l.Position.SequenceNumber())
 	if err != nil {
-		return kcl.Seen{Refused: err.Error()}
+		return change.Seen{Refused: err.Error()}
 	}
 	first, err := firstRecord(ctx, client, name, l.Shard, at)
 	var invalid *types.InvalidArgumentException
 	switch {
 	case errors.As(err, &invalid):
-		return kcl.Seen{Refused: explain.Error(err)}
+		return change.Seen{Refused: explain.Error(err)}
 	case err != nil:
-		return kcl.Seen{Failed: explain.Error(err)}
+		return change.Seen{Failed: explain.Error(err)}
 	case first != nil && aws.ToString(first.SequenceNumber) == l.Position.SequenceNumber():
-		return kcl.Seen{Records: userRecords(first.Data)}
+		return change.Seen{
+			Records: userRecords(first.Data),
+			Arrived: aws.ToTime(first.ApproximateArrivalTimestamp),
+		}
 	}
 	oldest, err := firstRecord(ctx, client, name, l.Shard, shard.Oldest)
 	if err != nil {
-		return kcl.Seen{Failed: explain.Error(err)}
+		return change.Seen{Failed: explain.Error(err)}
 	}
-	return kcl.Seen{
+	return change.Seen{
 		Expired: oldest != nil &&
 			shard.CompareSequence(
 				aws.ToString(oldest.SequenceNumber),

@@ -113,7 +113,7 @@ service is lost, a record may be in the stream twice.`,
 		"what happens at a line that is too large for a record: fail, or skip it",
 		cli.Word("fail", failOnTooLarge, "end the command"),
 		cli.Word("skip", skipTooLarge, "leave the line out, and count it in the summary"))
-	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar, and no summary except with -o json")
 	o.out.Register(cmd, "format of the summary")
 	o.aws.Register(cmd, false)
 	o.aws.Role.Register(cmd)
@@ -180,6 +180,12 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	}
 	if wrong != nil {
 		return fmt.Errorf("%w; %s", wrong, howFar(sum, large))
+	}
+	if o.quiet && o.out != cli.FormatJSON {
+		if large.lines > 0 {
+			t.Note("%s", howFar(sum, large)) // lines that are not in the stream are no summary
+		}
+		return nil
 	}
 	if err := o.report(t, sum, source.skipped, large, time.Since(began)); err != nil {
 		return fmt.Errorf("%s; %w", howFar(sum, large), err)

@@ -294,7 +294,14 @@ func TestPutSummary(t *testing.T) {
 	if out := clitest.MustRun(t, text, args...); !strings.Contains(out, want) {
 		t.Errorf("%s lacks %q", out, want)
 	}
-	code, _, said := clitest.Answered(t, text, "put", endpoint, "--stream=s")
+	code, out, said := clitest.Answered(t, text, append(args, "-q")...)
+	if code != cli.ExitDone || out != "" || !strings.Contains(said, "2 records were put: every line up to 4, 1 line skipped as too large") {
+		t.Errorf("with -q, exit code %d, %q and %q", code, out, said)
+	}
+	if code, out, said := clitest.Answered(t, "a\n", "put", endpoint, "--stream=s", "-q"); code != cli.ExitDone || out != "" || strings.Contains(said, "record") {
+		t.Errorf("with -q, exit code %d, %q and %q", code, out, said)
+	}
+	code, _, said = clitest.Answered(t, text, "put", endpoint, "--stream=s")
 	if code != cli.ExitFailed || !strings.Contains(said, "line 3 is too large") {
 		t.Errorf("exit code %d; it says %s", code, said)
 	}

@@ -190,7 +190,27 @@ func (p Place) openSQL() (*sql.DB, error) {
 	return db, nil
 }
 
+// Dialect returns the dialect of the database, or 0 for Redis.
+func (p Place) Dialect() sqlstore.Dialect { return p.dialect }
+
+// SQL returns the database, for tables of other programs. It does not call the server.
+func (p Place) SQL() (*sql.DB, error) { return p.openSQL() }
+
 func (p Place) openRedis() (*Store, error) {
+	client, err := p.Redis()
+	if err != nil {
+		return nil, err
+	}
+	s, err := redisstore.New(client, redisstore.Options{Prefix: p.prefix, Replicas: p.replicas})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &Store{store: s, Closer: client, warnings: s.Warnings}, nil
+}
+
+// Redis returns a client of the server, also for keys of other programs. It does not call the
+// server.
+func (p Place) Redis() (redis.UniversalClient, error) {
 	// Disable the client's own messages on standard error: they are about calls that are repeated
 	// anyway.
 	logging.Disable()
@@ -223,11 +243,7 @@ func (p Place) openRedis() (*Store, error) {
 		o.ContextTimeoutEnabled = true
 		client = redis.NewClient(o)
 	}
-	s, err := redisstore.New(client, redisstore.Options{Prefix: p.prefix, Replicas: p.replicas})
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	return &Store{store: s, Closer: client, warnings: s.Warnings}, nil
+	return client, nil
 }
 
 // serverName makes the client check the certificate of each server of a cluster against the host

@@ -62,7 +62,7 @@ func (e Handler) run(ctx context.Context, input []byte, env ...string) error {
 func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File, env ...string) error {
 	cmd := Shell(ctx, e.Command)
 	cmd.Env, cmd.ExtraFiles = append(Environment(e.Credentials), env...), files
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.Terminal.Out, e.Terminal.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.Terminal.Out, standardError(e.Terminal)
 	// When ctx ends, the command and all its child processes are asked to end, and killed later.
 	// Ctrl-C at the terminal does not reach them, because only the worker stops them.
 	OwnGroup(cmd)

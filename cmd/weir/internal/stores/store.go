@@ -18,6 +18,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/dynamostore"
 )
@@ -237,7 +238,7 @@ func (a notedAdmin) Apps(ctx context.Context) (apps []string, err error) {
 		apps, err = a.Admin.Apps(ctx)
 		return err
 	})
-	return apps, err
+	return operate.Apps(apps), err
 }
 
 func (a notedAdmin) Remove(ctx context.Context, app string) error {

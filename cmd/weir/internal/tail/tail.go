@@ -31,6 +31,8 @@ type tailOptions struct {
 	shards    []string
 	limit     int64
 	untilTip  bool
+	until     string
+	before    time.Time // parsed from until; zero without a limit
 	fanOut    fanout.Flags
 	share     float64
 	filter    records.FilterFlags
@@ -60,6 +62,7 @@ it is registered: "weir fanout" lists and removes consumers.
 		Example: `  weir tail --stream flights                          what arrives from now on
   weir tail --stream flights --from oldest --limit 10
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
+  weir tail --stream flights --from 2h --until 1h     the hour before the last one
   weir tail --stream flights -o json | jq .key
   weir tail --stream flights --filter '{"data":{"carrier":["LX",{"prefix":"U"}]}}'
   weir tail --stream flights --fan-out temporary --fan-out-name me`,
@@ -70,8 +73,17 @@ it is registered: "weir fanout" lists and removes consumers.
 			}
 			if o.from == "" {
 				o.from = "latest"
-				if o.untilTip {
+				if o.untilTip || o.until != "" {
 					o.from = "oldest" // from the tip to the tip there is nothing to read
+				}
+			}
+			if cmd.Flags().Changed("until") {
+				if o.untilTip {
+					return cli.Usagef("--until-tip and --until are two ends: give one of them")
+				}
+				var err error
+				if o.before, err = records.ParseUntil(o.until, time.Now(), "run weir tail after that time, or use --until-tip"); err != nil {
+					return err
 				}
 			}
 			if o.limit < 0 {
@@ -96,10 +108,11 @@ it is registered: "weir fanout" lists and removes consumers.
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
-	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+records.FromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
+	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+records.FromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip or --until)")
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+records.ShardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after this number of records")
-	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when all records in the stream have been printed")
+	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when the records that are in the stream at the start are printed")
+	cmd.Flags().StringVar(&o.until, "until", "", "end when records from before `TIME` are printed, and print no others: "+records.UntilHelp)
 	o.fanOut.Register(cmd, "required unless --fan-out-arn is given")
 	o.filter.Register(cmd, "nothing more is printed")
 	records.RegisterReadShare(cmd, &o.share)
@@ -131,7 +144,7 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 // reader returns the reader of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Polling: weir.Polling{Share: o.share}, FanOut: o.fanOut.FanOut, Transport: o.transport, Logger: slog.New(cli.LogText.Handler(t.Err)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip || !o.before.IsZero(), Polling: weir.Polling{Share: o.share}, FanOut: o.fanOut.FanOut, Transport: o.transport, Logger: slog.New(cli.LogText.Handler(t.Err)),
 	}
 	return weir.NewReader(client, opts)
 }
@@ -166,6 +179,9 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 		for _, r := range b.Records {
 			if o.limit > 0 && left == 0 {
 				break
+			}
+			if !o.before.IsZero() && !r.ArrivalTime().Before(o.before) {
+				continue
 			}
 			passes := false
 			if passes, failed = o.filter.Passes(by, r); failed != nil {

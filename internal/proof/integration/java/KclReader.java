@@ -1,6 +1,7 @@
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
 import software.amazon.awssdk.regions.Region;
@@ -26,7 +27,7 @@ import software.amazon.kinesis.retrieval.polling.PollingConfig;
 /**
  * Reads a stream with the KCL and its default client, and prints what it is given: "R shard sequence subsequence key data" for a
  * record, "E shard" for the end of a shard. Arguments: the endpoints of Kinesis and DynamoDB, the stream, the application, and
- * polling or fanout. Ends when its standard input does.
+ * polling or fanout. Ends like a crash when its standard input does, and in order after an s there.
  */
 public final class KclReader {
   public static void main(String[] args) throws Exception {
@@ -58,7 +59,12 @@ public final class KclReader {
     Thread worker = new Thread(scheduler);
     worker.setDaemon(true);
     worker.start();
-    while (System.in.read() >= 0) {}
+    for (int c = System.in.read(); c >= 0; c = System.in.read()) {
+      if (c == 's') { // stop in order, which frees the leases and the leader's lock
+        scheduler.startGracefulShutdown().get(60, TimeUnit.SECONDS);
+        break;
+      }
+    }
     Runtime.getRuntime().halt(0);
   }
 
@@ -91,7 +97,9 @@ public final class KclReader {
     }
 
     @Override
-    public void shutdownRequested(ShutdownRequestedInput in) {}
+    public void shutdownRequested(ShutdownRequestedInput in) {
+      checkpoint(() -> in.checkpointer().checkpoint());
+    }
   }
 
   private interface Action {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ const within = 6 * time.Minute
 type heard struct {
 	mu           sync.Mutex
 	shards       map[string][]record
+	order        []string // the data of all records
 	begun, ended map[string]int
 	lines, total int
 	problems     bytes.Buffer
@@ -55,6 +57,7 @@ func (h *heard) line(text string) {
 			h.begun[f[1]] = h.lines
 		}
 		h.shards[f[1]] = append(h.shards[f[1]], record{f[2], f[4], f[5]})
+		h.order = append(h.order, f[5])
 		h.total++
 	case f[0] == "E" && len(f) == 2:
 		h.ended[f[1]] = h.lines
@@ -91,8 +94,21 @@ func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop
 // startKCLOn is startKCL with a DynamoDB that other programs use, too.
 func startKCLOn(t *testing.T, srv *kinesistest.Server, dynamo *servers.Server, way string) (h *heard, stop func()) {
 	t.Helper()
+	return startProgram(t, servers.Java(t, srv.CACertPEM(), "KclReader", srv.URL(), dynamo.URL, "orders", "billing-"+way, way))
+}
+
+// startProgram is startKCL for a program that prints what it reads.
+func startProgram(t *testing.T, cmd *exec.Cmd) (h *heard, stop func()) {
+	t.Helper()
+	h, end := startStoppable(t, cmd)
+	return h, func() { end("") }
+}
+
+// startStoppable is startProgram with an end that can first write to the program's input: "s" stops
+// it in order.
+func startStoppable(t *testing.T, cmd *exec.Cmd) (h *heard, end func(input string)) {
+	t.Helper()
 	h = &heard{shards: map[string][]record{}, begun: map[string]int{}, ended: map[string]int{}}
-	cmd := servers.Java(t, srv.CACertPEM(), "KclReader", srv.URL(), dynamo.URL, "orders", "billing-"+way, way)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +124,8 @@ func startKCLOn(t *testing.T, srv *kinesistest.Server, dynamo *servers.Server, w
 	}
 	var listening sync.WaitGroup
 	listening.Go(func() { h.listen(out) })
-	return h, func() {
+	return h, func(input string) {
+		_, _ = io.WriteString(in, input)
 		_ = in.Close() // ends the process
 		listening.Wait()
 		if err := cmd.Wait(); err != nil && !t.Failed() {
@@ -273,7 +290,7 @@ func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[strin
 
 // A KPL writes to the server from which a KCL reads, over the same port.
 func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
-	const ofKPL, account = 20_000, "123456789012"
+	const ofKPL = 20_000
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, Account: account})
 	srv.CreateStream("orders", 3)
 	h, stop := startKCL(t, srv, "polling")

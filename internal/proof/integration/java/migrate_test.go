@@ -3,6 +3,7 @@ package java_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -234,7 +235,11 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	}
 
 	first := fill(t, srv, "first")
-	h, stop := startKCLOn(t, srv, dynamo, "polling")
+	start := func() (*heard, func()) {
+		h, end := startStoppable(t, servers.Java(t, srv.CACertPEM(), "KclReader", srv.URL(), dynamo.URL, "orders", table, "polling"))
+		return h, func() { end("s") }
+	}
+	h, stop := start()
 	h.await(t, "first records", func() bool { return h.total >= len(first) })
 	settled(t, srv, dynamo, table)
 	if said, err := m.migrate(t, "--to=dynamodb:weir", "--yes"); err == nil ||
@@ -254,9 +259,30 @@ func TestAnApplicationMovesFromTheKCLAndBack(t *testing.T) {
 	if _, err := m.migrate(t, "--from=dynamodb:weir", "--yes"); err != nil {
 		t.Fatal(err)
 	}
-	h, stop = startKCLOn(t, srv, dynamo, "polling")
+	h, stop = start()
 	h.await(t, "third records", func() bool { return h.total >= len(third) })
 	settled(t, srv, dynamo, table)
 	stop()
 	same(t, "the KCL after the way back", h.data(), third)
+
+	// A KCL that starts after a move is noticed.
+	if _, err := m.migrate(t, "--to=dynamodb:weir", "--yes", "--watch"); err != nil {
+		t.Fatal(err)
+	}
+	doctor := func() string {
+		out, err := m.command(t, "doctor", "--app=billing", "--store=dynamodb:weir").Output()
+		var failed *exec.ExitError
+		if err != nil && !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if said := doctor(); strings.Contains(said, "old-worker") {
+		t.Errorf("before a KCL starts: %s", said)
+	}
+	_, stop = start()
+	waitUntil(t, "finding about the KCL", func() bool {
+		return strings.Contains(doctor(), "[old-worker] a worker of the KCL runs with the table "+table)
+	})
+	stop()
 }

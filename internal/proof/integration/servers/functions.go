@@ -33,3 +33,9 @@ func GoFunction(t testing.TB, folder string) string {
 	}
 	return "exec " + program
 }
+
+// MultiLang returns the folder with the libraries and sample programs of the MultiLangDaemon.
+func MultiLang(t testing.TB) string {
+	t.Helper()
+	return fetched(t, "multilang")
+}

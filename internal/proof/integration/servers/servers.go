@@ -95,7 +95,17 @@ func KinesisLocal(t testing.TB) *Server {
 // Script returns a command that runs a JavaScript file with the fetched npm packages.
 func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
-	dir := fetched(t, "npm")
+	return script(t, fetched(t, "npm"), file, args...)
+}
+
+// LifionScript is Script with lifion-kinesis.
+func LifionScript(t testing.TB, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	return script(t, fetched(t, "lifion"), file, args...)
+}
+
+func script(t testing.TB, dir, file string, args ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{file}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules"))
 	return cmd
@@ -105,7 +115,17 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 // The program trusts only the certificate in pem.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
-	dir := fetched(t, "java")
+	return java(t, fetched(t, "java"), pem, class, args...)
+}
+
+// JavaOne is Java for programs of KCL 1.x.
+func JavaOne(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	return java(t, fetched(t, "java1"), pem, class, args...)
+}
+
+func java(t testing.TB, dir string, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
 	trust := filepath.Join(t.TempDir(), "trust.p12")
 	keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
 		"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")

@@ -77,7 +77,8 @@ func (p *Puts) state(id ID) *putState {
 	return &all[id.N-1]
 }
 
-// Stored notes that the service has stored a record.
+// Stored notes that the service has stored a record. owned means that the shard owns the keys of
+// the record and of all records that are packed with it. The KCL drops all of them otherwise.
 func (p *Puts) Stored(id ID, at Place, owned bool) {
 	s := p.state(id)
 	if s == nil {
@@ -130,7 +131,7 @@ func (p *Puts) Confirmed(id ID, by Worker, at Place, repeated bool) {
 	case i < 0:
 		p.breaks("%s was confirmed at %v, and its copies are %v", id, at, s.copies)
 	case !s.copies[i].owned:
-		p.breaks("%s was confirmed at %v, a shard that its key does not belong to", id, at)
+		p.breaks("%s was confirmed at %v, where the KCL drops it", id, at)
 	case p.ordered[id.Key] && id.N < p.last[id.Key]:
 		p.breaks("%s was confirmed after record %d of its key", id, p.last[id.Key])
 	}

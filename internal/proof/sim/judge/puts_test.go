@@ -47,7 +47,7 @@ func TestPuts(t *testing.T) {
 		"confirmed in a shard of other keys": {func(p *Puts) {
 			p.Stored(first, a, false)
 			p.Confirmed(first, one, a, true)
-		}, "does not belong to"},
+		}, "the KCL drops it"},
 		"stored again": {func(p *Puts) {
 			p.Stored(first, a, true)
 			p.Confirmed(first, one, a, false)

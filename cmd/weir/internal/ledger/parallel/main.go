@@ -1,5 +1,5 @@
-// Command parallel is the program of docs/guide/exactly-once-parallel.md: it books each order once, with
-// several transactions of a shard at the same time.
+// Command parallel is the program of docs/guide/exactly-once-parallel.md: it books each order once,
+// with several transactions of a shard at the same time.
 package main
 
 import (
