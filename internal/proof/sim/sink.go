@@ -122,6 +122,11 @@ func (w *world) setsBack(id string, d *dice) {
 	for _, lost := range s.effects[b.effects:] {
 		delete(s.has, lost)
 		s.lost[lost] = true
+		// A COMMIT whose answer was lost may have stored a record that was then dead-lettered. weir
+		// need not hand it over again.
+		if w.gaveUp(lost) {
+			continue
+		}
 		w.judge.Undone(lost, w.wall())
 		if w.books.expired[lost] {
 			w.judge.Exempt(lost)
