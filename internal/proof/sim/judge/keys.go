@@ -5,7 +5,8 @@ import "slices"
 // This file contains the rules for shards whose keys are handled in parallel, with [Judge.Span].
 
 // beside reports whether two batches may be handled at the same time. They must have different
-// keys or partitions, the same worker and the same epoch, and must not contain the end of the shard.
+// keys or partitions, the same worker and the same epoch, and must not contain the end of the
+// shard.
 func (j *Judge) beside(a, b *Batch) bool {
 	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
 		return false
