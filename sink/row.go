@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,11 @@ func (k Key) String() string {
 		return k.Stream + "/" + k.Shard
 	}
 	return fmt.Sprintf("%s/%s/%d/%d", k.Stream, k.Shard, k.Partition, k.Of)
+}
+
+// compare orders the keys of one shard, so that all owners lock its rows in the same order.
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Of, other.Of), cmp.Compare(k.Partition, other.Partition))
 }
 
 // Row is the state of a shard, or of a partition of a shard.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -98,7 +99,8 @@ func (t *term[T]) claim(ctx context.Context) error {
 		return err
 	}
 	known, old := map[Key]weir.Position{}, earlier(nil)
-	for k, is := range rows {
+	for _, k := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
+		is := rows[k]
 		if k.Of == t.parts || k == t.of {
 			known[k] = is.At
 			continue
@@ -137,26 +139,47 @@ func (t *term[T]) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
 // before that record as done, but their effects were rolled back. Handle therefore applies these
-// records in a separate transaction.
-func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) error {
-	err := t.try(ctx, b)
+// records in a separate transaction. It does the same after a panic with such an error.
+func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if of, ok := p.(error); ok {
+			if instead := t.settle(ctx, b, of); instead != nil {
+				err = instead
+				return
+			}
+		}
+		panic(p)
+	}()
+	if err = t.try(ctx, b); err == nil {
+		return nil
+	}
+	if instead := t.settle(ctx, b, err); instead != nil {
+		return instead
+	}
+	return err
+}
+
+// settle applies the records before the one that err names. It returns nil if weir may get err, and
+// otherwise the error that weir gets instead.
+func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead error) {
 	at, named := weir.FailedRecord(err)
 	if !named {
-		return err
+		return nil
 	}
 	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
 	if place < 0 {
 		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
 	}
 	if place == 0 {
-		return err
+		return nil
 	}
 	before := *b
 	before.Records, before.End = b.Records[:place:place], false
-	if failed := t.Handle(ctx, &before); failed != nil {
-		return failed
-	}
-	return err
+	return t.Handle(ctx, &before)
 }
 
 // unnamed wraps an error and hides from weir which record it names.
@@ -286,7 +309,11 @@ func (t *term[T]) transact(ctx context.Context, b *weir.Batch) error {
 		})
 	})
 	if gone {
-		err = t.whyGone(ctx, err)
+		ended := false
+		if ended, err = t.whyGone(ctx, b, err); ended {
+			t.skipped.Add(uint64(len(b.Records)))
+			return nil
+		}
 	}
 	if err != nil {
 		return ending(t.counted(err))
@@ -311,16 +338,22 @@ func (t *term[T]) forget() {
 }
 
 // whyGone returns the error for a row that is missing. A later owner removes the rows of partitions
-// when it does not need them any more, so the row of the shard tells.
-func (t *term[T]) whyGone(ctx context.Context, gone error) error {
+// when it does not need them any more, so the row of the shard tells. ended means that this owner
+// removed the row with the end of the shard, in a transaction whose result it does not know. The
+// records of b have taken effect then.
+func (t *term[T]) whyGone(ctx context.Context, b *weir.Batch, gone error) (ended bool, err error) {
 	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if is := rows[t.of]; is.Epoch > t.Epoch {
-		return fenced(is.Epoch, t.Epoch)
+	is, n := rows[t.of], len(b.Records)
+	switch {
+	case is.Epoch > t.Epoch:
+		return false, fenced(is.Epoch, t.Epoch)
+	case is.Epoch == t.Epoch && is.Ended && t.parts > 0 && n > 0 && b.Records[n-1].Position().Compare(is.At) <= 0:
+		return true, nil
 	}
-	return gone
+	return false, gone
 }
 
 // mark moves the position of the shard to a position before which all records are done in all

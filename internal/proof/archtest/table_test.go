@@ -253,7 +253,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{"event", "aggregate", "internal/lock", "deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/keyed", "internal/proof/sim/...", "store/memstore", "internal/previous", "producer", "window"}, sdk: true,
+		ours: []string{"event", "aggregate", "internal/lock", "deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/keyed", "internal/proof/sim/...", "store/memstore", "internal/previous", "producer", "sink", "window"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},

@@ -28,6 +28,14 @@ func (w *world) admit(c *call) {
 		w.producerClosed(body.m, body.err)
 		return
 	}
+	switch body := c.body.(type) {
+	case *transaction:
+		w.sink.ledger.ends(w, body)
+		return
+	case failedCall:
+		w.failsPartition(l, body)
+		return
+	}
 	if l.dead.Load() {
 		c.answer(reply{err: errDead})
 		w.stirred = true
@@ -54,6 +62,10 @@ func (w *world) admit(c *call) {
 		w.admitHook(c, body)
 	case sinkCall:
 		w.admitSink(c, body)
+	case *rowsCall:
+		w.admitRows(c, body)
+	case frozenCall:
+		w.admitFrozen(c)
 	case lettersCall:
 		w.admitLetters(c, body)
 	case *emission:

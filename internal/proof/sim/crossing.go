@@ -113,7 +113,8 @@ var faultsOf = map[feature]map[Fault]float64{
 	featProgressed: {
 		HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, Checkpoints: .05,
 	},
-	featPosition: {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
+	featPosition:   {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
+	featPartitions: {SetBack: 60, SinkLost: .05, SinkLate: .02, CrashWaits: .003},
 }
 
 // allCrossingFaults contains all faults that can occur in a profile that crosses features.

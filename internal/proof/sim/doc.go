@@ -34,6 +34,9 @@
 //   - A pause of a worker delays all answers to the worker's calls, and the returns of its
 //     handlers. The timers of the worker continue. The chaos command tests processes that are
 //     really frozen.
+//   - A sink with partitions is package sink with a database that the driver keeps. A transaction
+//     locks one row and takes effect at its COMMIT. A COMMIT that is under way when its worker
+//     crashes may take effect. A frozen call goes on after its lease is lost.
 //   - After a crash, no call or log line of the worker has an effect. Its goroutines are ended in
 //     the background.
 package sim

@@ -45,7 +45,7 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	if strikes(HandlerChanges) {
 		v.change = change
 	}
-	if strikes(HandlerNotes) {
+	if strikes(HandlerNotes) && w.sink.isSimple() { // with partitions, Done fails
 		v.done, v.how = upTo, how
 	}
 	// With reused buffers, a record is valid only during the call.

@@ -62,6 +62,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	b := h.batch
 	shard := ""
 	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Unsure: w.isLoop(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	h.judge.Partition, h.judge.Partitions = b.Partition, w.partitionsOf(l)
 	h.judge.IDs = make([]judge.ID, 0, len(b.Records))
 	for _, r := range b.Records {
 		id, ok := w.handledID(r)
@@ -73,6 +74,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 			w.breaks("%s is handed %s in %s, which was put before the application's start", l.who, id, b.Shard)
 		}
 		h.judge.IDs = append(h.judge.IDs, id)
+		if wrong := w.misplaced(h, id, r.PartitionKey); wrong != "" {
+			w.breaks("%s is handed %s in %s, %s", l.who, id, b.Shard, wrong)
+		}
 	}
 	if w.isLoop() {
 		b.Epoch = l.epochs[lease.Key{Stream: b.Stream, Shard: b.Shard}]
@@ -107,7 +111,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	v := verdict{}
 	w.countsDeaf()
 	kinds := ofHandler[:len(ofHandler)-1]
-	if len(b.Records) > 1 && (w.crosses == nil || w.crosses.has(featProgressed)) {
+	if len(b.Records) > 1 && h.tx == nil && (w.crosses == nil || w.crosses.has(featProgressed)) {
 		kinds = ofHandler
 	}
 	f := Fault("")
@@ -189,7 +193,9 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		named := 0
 		if v.bad.named() {
 			named = v.bad.index
-			w.judge.Noted(h.judge, named, w.wall())
+			if h.tx == nil {
+				w.judge.Noted(h.judge, named, w.wall())
+			}
 			w.takes(h, named)
 		}
 		w.fails(h, v.bad)
@@ -198,6 +204,8 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		}
 	case v.kind == HandlerStops, v.kind == HandlerExits:
 		c.life.stopping = true
+	case v.kind == "" && h.tx != nil:
+		h.tx.effects = append(h.tx.effects, h)
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)

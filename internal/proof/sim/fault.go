@@ -76,6 +76,11 @@ const (
 	SinkHangs  Fault = "sink hangs"
 	SinkPanics Fault = "sink panics"
 	SinkLies   Fault = "sink lies" // a wrong position that loses no records
+	// SinkLost is a COMMIT that takes effect and returns an error.
+	SinkLost Fault = "sink's answer lost"
+	// SinkLate is a call of a handler that begins late, as in a process that was frozen. It does
+	// not notice that its lease is lost.
+	SinkLate Fault = "sink's owner late"
 )
 
 // Faults of a call that stores dead letters.

@@ -39,6 +39,7 @@ const (
 	featPausing
 	featDraining
 	featResetting
+	featPartitions
 	features // number of features
 )
 
@@ -48,7 +49,7 @@ var featureNames = [features]struct{ name, short string }{
 	{"Parallel", "Pa"}, {"OnFailure.MaxAttempts", "At"}, {"OnFailure.MaxAge", "Ag"}, {"OnFailure.Bisect", "Bi"}, {"FailedAt", "FA"}, {"Reject", "Re"},
 	{"RejectOld", "TO"}, {"Filter", "Fi"}, {"Batching.MaxWait", "BW"}, {"Batching.MaxBytes", "BB"}, {"Idle", "Id"}, {"Open", "Op"}, {"Pull", "Pu"}, {"RecordFunc", "RF"},
 	{"Records", "Rs"}, {"Position", "Po"}, {"windows", "Wi"}, {"Hold", "Ho"}, {"ReuseBuffers", "RB"}, {"aggregates", "Ax"}, {"KeepPacked", "KP"},
-	{"Done, Checkpoint", "Do"}, {"SuspectAfter", "Su"}, {"FanOut", "FO"}, {"Expired", "Ex"}, {"pauses", "Ps"}, {"drains", "Dr"}, {"resets", "Rt"},
+	{"Done, Checkpoint", "Do"}, {"SuspectAfter", "Su"}, {"FanOut", "FO"}, {"Expired", "Ex"}, {"pauses", "Ps"}, {"drains", "Dr"}, {"resets", "Rt"}, {"Partitions", "Pt"},
 }
 
 func (f feature) String() string { return featureNames[f].name }
@@ -99,6 +100,7 @@ var refusedPairs = []pairRule{
 	{setOf(featParallel), setOf(featReused, featBatchWait), "New refuses it"},
 	{givesUp, setOf(featPullForm, featWindowed, featHolds, featLoopForm), "RunPull and Records refuse OnFailure"},
 	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "ShardHandlers have Open and a PullHandler has Pull"},
+	{setOf(featPartitions), setOf(featIdleCalls, featReused, featBatchWait), "RunShards refuses it"},
 }
 
 // unsaidPairs contains the pairs that a program cannot express with the API.
@@ -107,6 +109,8 @@ var unsaidPairs = []pairRule{
 	{setOf(featLoopForm), ofShards, "a worker has one kind of handler"},
 	{setOf(featLoopForm), setOf(featNamed, featRejected, featTooOld), "the body of a loop returns no error"},
 	{setOf(featLoopForm, featWindowed), setOf(featProgressed), "there is no batch to note progress in"},
+	{setOf(featPartitions), setOf(featPullForm, featWindowed, featHolds, featRecordForm, featLoopForm), "only ShardHandlers have Partitions"},
+	{setOf(featPartitions), setOf(featParallel), "Concurrency is for keys or for partitions; with partitions, makeParallel draws it, too"},
 }
 
 // apart returns the reason why two features cannot be combined, or "" if they can. refused reports
@@ -127,13 +131,16 @@ func apart(a, b feature) (why string, refused bool) {
 }
 
 // implied adds the features that other features of the set include. Windows include pull, idle and
-// hold.
+// hold. Partitions include a sink with positions.
 func (s featureSet) implied() featureSet {
 	if s.has(featWindowed) {
 		s |= setOf(featPullForm, featIdleCalls, featHolds)
 	}
 	if s.has(featHolds) {
 		s |= setOf(featPullForm)
+	}
+	if s.has(featPartitions) {
+		s |= setOf(featOpenForm, featPosition)
 	}
 	return s
 }

@@ -41,7 +41,11 @@ type call struct {
 
 // isUsers reports whether the call runs user code for records of a shard.
 func (c *call) isUsers() bool {
-	return c.op == "handle" || c.op == "letters" || c.op == "emit" || c.op == "stray"
+	switch c.op {
+	case "handle", "letters", "emit", "stray", "rows", "begin", "commit", "frozen":
+		return true
+	}
+	return false
 }
 
 type reply struct {
@@ -147,6 +151,13 @@ func (c *call) first() string {
 		}
 	case lettersCall:
 		return body.letters[0].ID
+	case *rowsCall:
+		if body.try != nil {
+			return body.key.String() + " " + body.try.first
+		}
+		return body.key.String()
+	case frozenCall:
+		return body.first
 	case *model.Call: // of PutRecords
 		if len(body.Puts) > 0 {
 			return string(body.Puts[0].Data)

@@ -143,7 +143,7 @@ func inTurn(d *dice, n int, f func(i int) error) error {
 func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit) error {
 	where := about(b.Stream, b.Shard)
 	records, d := slices.Clone(b.Records), v.dice // the handler's own data
-	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt, positions: h.positions, about: h.about}
+	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt, positions: h.positions, about: h.about, tx: h.tx}
 	if v.confuses {
 		second.wrong = l.kept.confuse(b, l.w.letters != nil || l.w.crosses.has(featSuspects) || l.w.crosses.has(featRecordForm))
 	}
@@ -173,6 +173,7 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 	}
 	end := r.value.(verdict)
 	if end.bad != nil {
+		h.tx.failsAt(end.bad, &weir.Batch{Records: records})
 		return end.bad.fail(records)
 	}
 	return end.end()

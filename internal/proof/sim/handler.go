@@ -24,7 +24,8 @@ type handling struct {
 	// positions contains the positions of the records, before the handler changed them. It is set
 	// only with a sink.
 	positions []weir.Position
-	about     string // the shard
+	about     string       // the shard
+	tx        *transaction // the transaction that the call belongs to; nil without partitions
 }
 
 // done returns the number of records that the handler has certainly marked as done.
@@ -46,15 +47,18 @@ type verdict struct {
 var errHandler = errors.New("sim: the handler failed")
 
 // handle is the handler of every worker. It carries out the decision of the driver.
-func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+func (l *life) handle(ctx context.Context, b *weir.Batch) error { return l.handleIn(ctx, nil, b) }
+
+// handleIn is handle in a transaction, or with tx nil outside of one.
+func (l *life) handleIn(ctx context.Context, tx *transaction, b *weir.Batch) error {
 	if !l.reads(b.Stream) {
 		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
 	}
-	h := &handling{batch: b, wrong: l.kept.changed()}
+	h := &handling{batch: b, wrong: l.kept.changed(), tx: tx}
 	if l.w.sink != nil {
 		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)
 	}
-	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && l.w.deaf(l, b)}
+	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && (tx.isLate() || l.w.deaf(l, b))}
 	is := l.contents(b)
 	r := l.w.gate.wait(c)
 	if l.contents(b) != is && !l.dead.Load() {
@@ -68,6 +72,7 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		return l.follow(ctx, b, h, v.habit)
 	}
 	if v.bad != nil {
+		tx.failsAt(v.bad, b)
 		return v.bad.fail(b.Records)
 	}
 	if v.checkpoint > 0 {

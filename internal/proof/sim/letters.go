@@ -195,7 +195,7 @@ func (w *world) badAt(ids []judge.ID) *badly {
 // fails notes that a call of a handler failed. bad is nil if the error does not concern a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
-	if s == nil || h.judge.Stale {
+	if s == nil || h.judge.Stale || h.tx != nil { // see failsPartition
 		return
 	}
 	from := h.done()

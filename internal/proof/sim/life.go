@@ -15,10 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/lease"
+	positions "github.com/weir-go/weir/sink"
 )
 
 // worker is a worker of the application. It has one life after another.
@@ -67,6 +67,8 @@ type life struct {
 	noted  map[judge.ID]uint64
 	strays map[string][]judge.ID // strays passed to user code after the lease had moved, by shard
 	kept   kept
+	rows   *positions.Sink[*transaction] // only with partitions
+	parts  int                           // number of partitions; 0 for one batch after the other
 	tries  tries
 	epochs map[lease.Key]uint64 // epochs of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
@@ -152,6 +154,7 @@ func (w *world) start(of *worker) {
 			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
 		}),
 	})
+	l.makeRows()
 	c, err := weir.New(client, st, w.options(of, l))
 	l.consumer = c
 	if err != nil {
@@ -197,7 +200,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	var give weir.FailurePolicy
 	if w.letters != nil {
 		give = w.letters.policy
-		give.Destination = deadletter.Func(l.put)
+		give.Destination = l.letters()
 	}
 	give.SuspectAfter = w.suspectAfter()
 	opts := weir.Options{
@@ -214,7 +217,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		},
 		Polling:   weir.Polling{IdleInterval: by(o.idle)},
 		Retry:     weir.Retry{MinBackoff: by(100 * time.Millisecond), MaxBackoff: by(retryMax)},
-		OnFailure: give, Filter: w.filter(), Concurrency: w.parallel, OnEvent: l.hooks(),
+		OnFailure: give, Filter: w.filter(), Concurrency: w.concurrency(l), OnEvent: l.hooks(),
 	}
 	w.crosses.options(&opts, by)
 	return opts
@@ -232,6 +235,9 @@ func (w *world) crash(l *life, why string) {
 	w.judge.Fault(l.who, w.wall())
 	w.mourn(l)
 	l.dead.Store(true)
+	if w.sink != nil {
+		w.sink.ledger.crashes(w, l)
+	}
 	l.trusted = trusted{}
 	l.unparkAll()
 	l.cancel()

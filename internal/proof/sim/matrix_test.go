@@ -39,6 +39,12 @@ func TestEachPairIsLegalOrHasAReason(t *testing.T) {
 		{featLoopForm, featNamed, "."},
 		{featPullForm, featWindowed, ""},
 		{featPosition, featResetting, ""},
+		{featPartitions, featPosition, ""},
+		{featPartitions, featIdleCalls, "-"},
+		{featPartitions, featReused, "-"},
+		{featPartitions, featBatchWait, "-"},
+		{featPartitions, featWindowed, "-"},
+		{featPartitions, featRecordForm, "."},
 	} {
 		if got := legality(tt.a, tt.b); got != tt.want {
 			t.Errorf("%s with %s: %q, want %q", tt.a, tt.b, got, tt.want)
@@ -55,7 +61,7 @@ func TestMatrixNamesThePairsWithTheFewestHours(t *testing.T) {
 	delete(m.seeds, pair{featParallel, featTooOld})
 	var out strings.Builder
 	m.print(&out, true)
-	for _, want := range []string{"335 of 336 legal ones", "the fewest worker hours: Parallel with RejectOld 0.00,"} {
+	for _, want := range []string{"354 of 355 legal ones", "the fewest worker hours: Parallel with RejectOld 0.00,"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -36,12 +36,14 @@ type sink struct {
 	doubts   bool
 	moved    map[lease.Key]bool // leases that the current call has set back
 	reopened map[lease.Key]bool // leases that were ever set back
+	ledger   *ledger            // the rows of partitions; nil if the sink has none
 }
 
 // backup is an earlier state of a sink: the number of its effects, and its positions.
 type backup struct {
 	effects int
 	at      map[string]weir.Position
+	ledger  *ledger // nil without partitions
 }
 
 // makeSink creates the sink, if the application has one, and schedules backups.
@@ -54,6 +56,9 @@ func (w *world) makeSink() {
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, lost: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{}, torn: map[string]bool{},
 	}
+	if w.crosses.has(featPartitions) { // package sink keeps no position of a shard before its first term
+		w.sink.ledger, w.sink.complete, w.sink.ends = newLedger(), false, true
+	}
 	// Otherwise a dead-lettered record at the end of a shard would be read again and again.
 	if w.profile.Letters {
 		w.sink.ends = true
@@ -61,7 +66,7 @@ func (w *world) makeSink() {
 	var again func()
 	again = func() {
 		if w.stage == faulty {
-			w.sink.backups = append(w.sink.backups, backup{len(w.sink.effects), maps.Clone(w.sink.at)})
+			w.sink.backups = append(w.sink.backups, backup{len(w.sink.effects), maps.Clone(w.sink.at), w.sink.ledger.clone()})
 			w.after(d.span(5*time.Second, 40*time.Second), again)
 		}
 	}
@@ -72,7 +77,7 @@ func (w *world) makeSink() {
 // contains.
 func (w *world) takes(h *handling, n int) {
 	s := w.sink
-	if s == nil {
+	if s == nil || h.tx != nil { // a transaction is applied by its commit
 		return
 	}
 	of := h.about
@@ -117,9 +122,17 @@ func (w *world) setsBack(id string, d *dice) {
 	for _, lost := range s.effects[b.effects:] {
 		delete(s.has, lost)
 		s.lost[lost] = true
+		// A COMMIT whose answer was lost may have stored a record that was then dead-lettered. weir
+		// need not hand it over again.
+		if w.gaveUp(lost) {
+			continue
+		}
 		w.judge.Undone(lost, w.wall())
+		if w.books.expired[lost] {
+			w.judge.Exempt(lost)
+		}
 	}
-	s.effects, s.at, s.doubts = s.effects[:b.effects], maps.Clone(b.at), true
+	s.effects, s.at, s.doubts, s.ledger = s.effects[:b.effects], maps.Clone(b.at), true, b.ledger.clone()
 	s.backups = slices.DeleteFunc(s.backups, func(other backup) bool { return other.effects > b.effects })
 	w.faults(judge.Worker{}, 0)
 }
@@ -160,6 +173,11 @@ type sinkReply struct {
 // shardRun returns the function that runs a worker with ShardHandlers or a PullHandler. It sets
 // l.pulls.
 func (l *life) shardRun(consumer *weir.Consumer) func() error {
+	if l.rows != nil {
+		h := l.rows.Handlers(l.apply)
+		h.Open = l.partitioned(h.Open)
+		return func() error { return consumer.RunShards(l.ctx, h) }
+	}
 	position, idle := l.position, time.Duration(0)
 	if c := l.w.crosses; c != nil {
 		if !c.has(featPosition) {

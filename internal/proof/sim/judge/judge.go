@@ -66,6 +66,10 @@ type Batch struct {
 	Repeats map[ID]bool
 	// Unordered means that the records of a key may come in any order.
 	Unordered bool
+	// Partitions is the number of partitions whose batches may be handled at the same time, and
+	// Partition is that of the batch. With 1, no two batches of a shard may be. 0 means that the
+	// keys, not partitions, are handled in parallel, if Span is set.
+	Partition, Partitions int
 	// Unsure means that the code that handles the batch does not notice the end of its lease.
 	// Records that it handled after the end may be handled again with the same lease.
 	Unsure bool
@@ -324,7 +328,7 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 
 // inSpan checks that a record is not too far from the oldest record that is not done.
 func (j *Judge) inSpan(b *Batch, id ID, r *record) {
-	if j.Span == 0 {
+	if j.Span == 0 || b.Partitions == 1 {
 		return
 	}
 	s := j.shard(r.shard)

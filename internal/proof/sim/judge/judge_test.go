@@ -308,6 +308,18 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 			c.begins(one, "solo", 1, yes, id("a", 1))
 			c.begins(two, "solo", 2, yes, id("b", 1))
 		}, "at once"},
+		{"two partitions at a time", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1)).Partitions = 2
+			c.Begin(&Batch{Worker: one, Shard: "solo", Epoch: 1, IDs: []ID{id("b", 1), id("c", 1)}, Alive: yes, Partition: 1, Partitions: 2}, c.now)
+		}, ""},
+		{"a partition twice at a time", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1)).Partitions = 2
+			c.Begin(&Batch{Worker: one, Shard: "solo", Epoch: 1, IDs: []ID{id("b", 1)}, Alive: yes, Partitions: 2}, c.now)
+		}, "at once"},
+		{"two batches of a worker with one partition", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1)).Partitions = 1
+			c.Begin(&Batch{Worker: one, Shard: "solo", Epoch: 1, IDs: []ID{id("b", 1)}, Alive: yes, Partitions: 1}, c.now)
+		}, "at once"},
 		{"the end beside a key", func(c *court) {
 			for _, key := range []string{"b", "c"} {
 				c.handles(one, "solo", 1, id(key, 1))

@@ -1,0 +1,114 @@
+package sink_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink"
+	"github.com/weir-go/weir/sink/sinktest"
+)
+
+// TestRecordsBeforeTheFailedOneTakeEffect lets a function name the record at which it fails, in an
+// error or a panic. weir counts the records before that one as done, so they must be stored.
+func TestRecordsBeforeTheFailedOneTakeEffect(t *testing.T) {
+	bad, other := errors.New("bad"), weir.Record{SequenceNumber: "99"}
+	for _, tt := range []struct {
+		name   string
+		fails  func(r weir.Record) error
+		panics bool
+		want   []string
+		named  bool // weir learns which record failed
+	}{
+		{"an error", func(r weir.Record) error { return weir.FailedAt(r, bad) }, false, []string{"1", "2"}, true},
+		{"a panic", func(r weir.Record) error { return weir.FailedAt(r, bad) }, true, []string{"1", "2"}, true},
+		{"too old, a panic", func(r weir.Record) error { return weir.RejectOld(r, 1, bad) }, true, []string{"1", "2"}, true},
+		{"a panic without a record", func(weir.Record) error { return bad }, true, nil, false},
+		{"a panic with another record", func(weir.Record) error { return weir.FailedAt(other, bad) }, true, nil, false},
+	} {
+		for _, parts := range []int{0, 2} {
+			t.Run(fmt.Sprintf("%s, %d partitions", tt.name, parts), func(t *testing.T) {
+				var db sinktest.Memory
+				s, err := sink.New(&db, sink.Options{Partitions: parts})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+					for _, r := range b.Records {
+						if r.SequenceNumber == "3" && tt.panics {
+							panic(tt.fails(r))
+						} else if r.SequenceNumber == "3" {
+							return tt.fails(r)
+						}
+						tx.Add(r.SequenceNumber)
+					}
+					return nil
+				}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: 1, From: weir.Oldest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := &weir.Batch{Stream: "orders", Shard: "0", Epoch: 1, Attempt: 1}
+				for i := range 4 {
+					b.Records = append(b.Records, weir.Record{SequenceNumber: fmt.Sprint(i + 1)})
+				}
+				err = func() (err error) {
+					defer func() {
+						if p := recover(); p != nil {
+							err = p.(error)
+						}
+					}()
+					return h.Handle(t.Context(), b)
+				}()
+				if at, named := weir.FailedRecord(err); !errors.Is(err, bad) || named != tt.named || named && at.SequenceNumber != "3" {
+					t.Errorf("the error is %v, at %q", err, at.SequenceNumber)
+				}
+				if got := db.Effects(); !slices.Equal(got, tt.want) {
+					t.Errorf("the effects are %v, want %v", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestTheEndIsRepeatedWithItsRecord loses the answer of the COMMIT that ends a shard with
+// partitions. The last batch has a record, as while weir tries records one by one.
+func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
+	lost, updates := errors.New("lost"), 0
+	db := sinktest.Memory{After: func() error {
+		if updates++; updates == 4 { // after the epoch, the row of the partition, and the record
+			return lost
+		}
+		return nil
+	}}
+	s, err := sink.New(&db, sink.Options{Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+		for _, r := range b.Records {
+			tx.Add(r.SequenceNumber)
+		}
+		if b.End {
+			tx.Add("end")
+		}
+		return nil
+	}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: 1, From: weir.Oldest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &weir.Batch{Stream: "orders", Shard: "0", Epoch: 1, Attempt: 1, End: true, Records: []weir.Record{{SequenceNumber: "1"}}}
+	b.Partition = shard.Partition("", 2)
+	if err := h.Handle(t.Context(), b); !errors.Is(err, lost) {
+		t.Fatalf("the first call returns %v, want the lost answer", err)
+	}
+	if err := h.Handle(t.Context(), b); err != nil {
+		t.Errorf("the second call returns %v", err)
+	}
+	if got, want := db.Effects(), []string{"1", "end"}; !slices.Equal(got, want) {
+		t.Errorf("the effects are %v, want %v", got, want)
+	}
+}
