@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -183,7 +185,14 @@ func rowOf(app string, f eventFilter, e event) eventRow {
 // lately returns the newest events of the log.
 func lately(app string, l eventLog) (rows []eventRow) {
 	for _, e := range l.events[:min(len(l.events), latelyEvents)] {
-		rows = append(rows, rowOf(app, eventFilter{}, e))
+		row := rowOf(app, eventFilter{}, e)
+		// The page shows the present errors elsewhere.
+		row.Summary, _, _ = strings.Cut(row.Summary, lastError)
+		// The time of the other states is when their lag began, and not when the state did.
+		if !strings.HasPrefix(e.text, health.Stalled.String()) && !strings.HasPrefix(e.text, health.Unread.String()) {
+			row.Since = ""
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

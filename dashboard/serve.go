@@ -48,6 +48,7 @@ func (h *pageHead) age(s sighting) {
 	case !s.blind.IsZero():
 		h.Down = down{
 			What: "Kinesis", Since: clock(s.blind), Why: errtext.Short(s.lagErr.Error()),
+			Answers: errtext.Answered(s.lagErr.Error()),
 			Still: "Owners, workers and checkpoints are current, because they come from the store. " +
 				"Lags are not known.",
 		}

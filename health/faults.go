@@ -152,19 +152,33 @@ var positionRow = causeRow{
 	"the owner reports that Kinesis refuses the position of the shard",
 	failsWith(faultPosition),
 	func(c *conclusion, all []*ShardFacts) string {
-		return "Kinesis refuses the position of " + all[0].Name + sinceText(all[0]) +
-			": the stream was deleted and created again, or the records at the position have " +
-			"expired" + c.lastError(all[0])
+		s := all[0]
+		text := "Kinesis refuses the position of " + s.Name + sinceText(s)
+		switch {
+		case s.Reason != RecordsExpired:
+			text += ": the stream was deleted and created again, or the records at the position " +
+				"have expired"
+		case s.back.IsZero():
+			text += ": the records at the position have expired"
+		default:
+			text += ": the checkpoint was moved back at about " + clock(s.back) +
+				", and the records there have expired"
+		}
+		return text + c.lastError(s)
 	},
 	func(c *conclusion, all []*ShardFacts) []Step {
-		return []Step{
-			{"If the stream was created again, wait a few seconds: the leader discards the old " +
-				"progress, and weir reads the new stream from its beginning", ""},
-			{"Find out whether the stream was created again", c.weir("doctor")},
-			{"If the records have expired, continue at the oldest record", c.weir("group reset") +
-				" --stream " + quote(all[0].Stream) + " --shard " + quote(all[0].Name) +
-				" --to oldest"},
+		again := Step{"If the stream was created again, wait a few seconds: the leader discards the " +
+			"old progress, and weir reads the new stream from its beginning", ""}
+		find := Step{"Find out whether the stream was created again", c.weir("doctor")}
+		reset := Step{"If the records have expired, continue at the oldest record",
+			c.weir("group reset") + " --stream " + quote(all[0].Stream) + " --shard " +
+				quote(all[0].Name) + " --to oldest"}
+		if all[0].Reason == RecordsExpired {
+			reset.Do = "Records have expired. Continue at the oldest record"
+			return []Step{reset, {"Find out why the position is so old, for example because of a " +
+				"reset, or because the shard was not read for longer than the retention", ""}}
 		}
+		return []Step{again, find, reset}
 	},
 }
 
