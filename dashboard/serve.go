@@ -255,7 +255,7 @@ func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sigh
 	p.Tabs, p.Died = h.tabs(app, s, "Shards"), s.died()
 	p.MoreDied = max(0, len(p.Died)-pageWorkers)
 	p.Died = p.Died[:len(p.Died)-p.MoreDied]
-	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
+	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told, p.Now)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
 	return p

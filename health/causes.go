@@ -1,6 +1,9 @@
 package health
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // These are the thresholds of the causes.
 const (
@@ -388,7 +391,7 @@ var causeRows = [...]causeRow{
 			if c.PausedApp {
 				return "Workers do not read while the application is paused"
 			}
-			return "Workers do not read the stream " + all[0].Stream + " while it is paused"
+			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) + " while it is paused"
 		},
 		func(c *conclusion, all []*ShardFacts) []Step {
 			return c.resume(all)

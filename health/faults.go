@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"github.com/weir-go/weir/internal/errtext"
 )
@@ -132,7 +133,7 @@ var streamGoneRow = causeRow{
 	"the owner reports that Kinesis does not know the stream of the shard",
 	failsWith(faultGone),
 	func(c *conclusion, all []*ShardFacts) string {
-		return "Kinesis does not know the stream " + all[0].Stream + sinceText(all[0]) +
+		return "Kinesis does not know the stream " + strconv.Quote(all[0].Stream) + sinceText(all[0]) +
 			". If it is created again, weir reads it from its beginning" + c.lastError(all[0])
 	},
 	func(c *conclusion, all []*ShardFacts) []Step {
