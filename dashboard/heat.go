@@ -146,7 +146,8 @@ func (h *heat) paint(b *box, row []int, paths []strings.Builder) (runs int) {
 func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
 
 // binsOf returns the first bin of a minute, and the end of its bins. The two are equal if the
-// minute is outside of the picture. A minute that is shorter than a bin is in the bin of its middle.
+// minute is outside of the picture. A minute that is shorter than a bin is in the bin of its
+// middle.
 func (h *heat) binsOf(minute int64, bins int) (first, end int) {
 	if h.to-h.from >= float64(60*bins) {
 		at := h.bin(float64(60*minute+30), bins)

@@ -111,9 +111,9 @@ func (b *browser) picture(t *testing.T, url, name string) {
 	}
 }
 
-// reduced returns a picture with few colours, which makes its file small. It keeps the most frequent
-// colours, but only one of colours that look alike: the dots of a pattern are few pixels, and they
-// must stay visible.
+// reduced returns a picture with few colours, which makes its file small. It keeps the most
+// frequent colours, but only one of colours that look alike: the dots of a pattern are few pixels,
+// and they must stay visible.
 func reduced(shot []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
