@@ -74,7 +74,8 @@ func TestTheNewestEventsAgreeWithTheSentence(t *testing.T) {
 func TestAnErrorOfKinesisIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"Kinesis GetShardIterator: ResourceNotFoundException: Stream orders not found": "Kinesis has answered with an error since 12:00:00 UTC; Kinesis answers with an error",
+		"Kinesis GetShardIterator: ResourceNotFoundException: Stream orders not found":                                     "Kinesis has answered with an error since 12:00:00 UTC; Kinesis answers with an error",
+		"2 shards: there is no such stream or shard (Shard a does not exist): check --stream, the region and the endpoint": "Kinesis has answered with an error since 12:00:00 UTC; Kinesis answers with an error",
 		"dial tcp: connection refused": "Kinesis has not answered since 12:00:00 UTC; Kinesis does not answer",
 	} {
 		var h pageHead

@@ -121,7 +121,7 @@ func Refused(text string) bool {
 // to reach it.
 func Answered(text string) bool { return answer.MatchString(text) }
 
-var answer = regexp.MustCompile(`\b[A-Z]\w+Exception\b`)
+var answer = regexp.MustCompile(`\b[A-Z]\w+Exception\b|there is no such stream or shard`)
 
 // Line returns a text without line breaks and other characters that cannot be printed.
 func Line(text string) string {
