@@ -389,7 +389,7 @@ func (c *comparison) states() {
 				text += ": " + why
 			}
 			if v.Err != "" {
-				text += "; last error: " + v.Err
+				text += lastError + v.Err
 			}
 			c.add(kindOf(to), text, key, owners[key]).since = v.Since
 		default:
@@ -458,6 +458,9 @@ func gather(found []event) []event {
 	}
 	return all
 }
+
+// lastError is the text between an event and the error that belongs to it.
+const lastError = "; last error: "
 
 const andOthers = "; and others for other reasons"
 

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -41,6 +43,7 @@ type eventRow struct {
 	At             time.Time
 	Minute         bool   // At is accurate to the minute
 	Between, Since string // times; "" if unknown
+	When           string // the time in the line of the newest events
 	Kind, KindLink string
 	Over           bool
 	Text, Summary  string
@@ -180,10 +183,28 @@ func rowOf(app string, f eventFilter, e event) eventRow {
 	return row
 }
 
+// when formats a time, with its date unless it is less than 20 hours ago.
+func when(t, now time.Time) string {
+	if now.Sub(t) > 20*time.Hour {
+		return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	}
+	return t.UTC().Format("15:04:05") + " UTC"
+}
+
 // lately returns the newest events of the log.
-func lately(app string, l eventLog) (rows []eventRow) {
+func lately(app string, l eventLog, now time.Time) (rows []eventRow) {
 	for _, e := range l.events[:min(len(l.events), latelyEvents)] {
-		rows = append(rows, rowOf(app, eventFilter{}, e))
+		row := rowOf(app, eventFilter{}, e)
+		// The page shows the present errors elsewhere.
+		row.Summary, _, _ = strings.Cut(row.Summary, lastError)
+		// The time of the other states is when their lag began, and not when the state did.
+		row.When = "at " + when(e.at, now)
+		for _, state := range []health.State{health.Stalled, health.Unread, health.Idle} {
+			if strings.HasPrefix(e.text, state.String()) && !e.since.IsZero() {
+				row.When = "since " + when(e.since, now)
+			}
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -46,7 +46,7 @@ func eventsAreShown(t *testing.T) {
 	if strings.Index(body, "the handler fails") > strings.Index(body, "started") {
 		t.Error("the newest is not first")
 	}
-	shown(t, h, "/app?app=billing", "What happened</a>: shard 2: the handler fails: no &lt;b&gt;room&lt;/b&gt;, ")
+	shown(t, h, "/app?app=billing", "What happened</a>: shard 2: the handler fails: no &lt;b&gt;room&lt;/b&gt;, at 00:01:02 UTC")
 	for query, want := range map[string][2]string{
 		"kind=handover":            {"from worker-1 to", "started"},
 		"worker=%3Cworker%3E+2":    {"started", "paused</td>"},

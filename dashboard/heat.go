@@ -35,7 +35,7 @@ type heat struct {
 // drawHeat draws the history of the shards over the given boxes. by selects the metric that colours
 // show; nil selects the state.
 func drawHeat(boxes []box, shards []shardInfo, p past, by *metric, from, to time.Time) heat {
-	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
+	bins := mostBins
 	for {
 		h, runs := heatOfBins(boxes, shards, p, by, from, to, bins)
 		if runs <= mostRuns || bins <= 10 {
@@ -54,16 +54,28 @@ func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to ti
 	for i := range boxes {
 		b := &boxes[i]
 		row, stateRow := unknownRow(bins), unknownRow(bins)
-		for _, of := range b.of {
+		for n, of := range b.of {
 			all := p.shards[shards[of].Key]
+			own := unknownRow(bins) // the states of this shard
 			for i, at := range all {
-				if bin := h.binOf(at.minute, bins); bin >= 0 {
-					h.Knows = true
-					stateRow[bin] = max(stateRow[bin], int(states.then(all, i)))
-					if by != nil {
-						row[bin] = max(row[bin], by.then(at))
-					}
+				first, end := h.binsOf(at.minute, bins)
+				if first >= end {
+					continue
 				}
+				h.Knows = true
+				state, level := int(states.then(all, i)), unknown
+				if by != nil {
+					level = by.then(at)
+				}
+				for bin := first; bin < end; bin++ {
+					own[bin], row[bin] = max(own[bin], state), max(row[bin], level)
+				}
+			}
+			if n == 0 || len(all) > 0 {
+				h.fillPresent(own, &shards[of], all)
+			}
+			for bin, state := range own {
+				stateRow[bin] = max(stateRow[bin], state)
 			}
 			for _, e := range happenings(all) {
 				x := h.x(float64(60*e.minute + 30))
@@ -86,7 +98,6 @@ func heatOfBins(boxes []box, shards []shardInfo, p past, by *metric, from, to ti
 				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
 			}
 		}
-		h.fillPresent(stateRow, &shards[b.of[0]], shards[b.of[0]].Since)
 		runs += h.paint(b, row, paths[:])
 		stateRuns := h.paint(b, stateRow, painted[:])
 		if by == nil {
@@ -134,15 +145,26 @@ func (h *heat) paint(b *box, row []int, paths []strings.Builder) (runs int) {
 // x returns the x coordinate of a time, which is given in seconds since the epoch.
 func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
 
-// binOf returns the bin that contains a minute. It returns a negative number if the minute is
-// outside of the picture. A report of one minute fills one bin. Bins are never shorter than a
-// minute, because the report would then be drawn too narrow.
-func (h *heat) binOf(minute int64, bins int) int {
-	at := h.x(float64(60*minute+30)) / h.width
-	if at < 0 || at >= 1 {
-		return -1
+// binsOf returns the first bin of a minute, and the end of its bins. The two are equal if the
+// minute is outside of the picture. A minute that is shorter than a bin is in the bin of its
+// middle.
+func (h *heat) binsOf(minute int64, bins int) (first, end int) {
+	if h.to-h.from >= float64(60*bins) {
+		at := h.bin(float64(60*minute+30), bins)
+		if at < 0 || at >= bins {
+			return 0, 0
+		}
+		return at, at + 1
 	}
-	return int(at * float64(bins))
+	first = max(h.bin(float64(60*minute), bins), 0)
+	return first, max(min(h.bin(float64(60*minute+60), bins), bins), first)
+}
+
+// bin returns the bin that contains a time, in seconds since the epoch. The result is outside of
+// the row if the time is outside of the picture.
+func (h *heat) bin(seconds float64, bins int) int {
+	const inexact = 1e-6 // bounds the error of the calculation
+	return int(math.Floor(h.x(seconds)/h.width*float64(bins) + inexact))
 }
 
 // place formats a coordinate, rounded to a tenth.

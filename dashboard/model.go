@@ -115,7 +115,7 @@ func assess(name string, s sighting, now time.Time) application {
 		if common[verdict.Err] {
 			verdict.Err = "" // a note says it
 		}
-		of.standing, of.Reason, of.Since = standing{verdict.State, l.Finished()}, verdict.Reason, verdict.Since
+		of.standing, of.Reason, of.Since = standing{verdict.State, l.Finished(), verdict.Reason}, verdict.Reason, verdict.Since
 		of.Sentence = verdict.Text()
 		if lag := verdict.Lag(); !l.Finished() && lag >= 0 {
 			of.Lag, of.LagKnown = lag, true
@@ -278,7 +278,13 @@ func (a *application) conclude(s sighting) {
 	}
 	s.facts.App = a.Name
 	a.Verdict = health.Conclude(s.facts)
-	a.standing = standing{a.Verdict.State, len(a.Shards) > 0 && a.Open == 0}
+	a.standing = standing{State: a.Verdict.State, Done: len(a.Shards) > 0 && a.Open == 0}
+	if len(a.Shards) > 0 && a.Shards[0].State == a.State {
+		a.Cause = a.Shards[0].Reason
+	}
+	if a.Verdict.Cause == health.CausePosition || a.Verdict.Cause == health.CauseStreamGone {
+		a.LagErr = nil // the sentence has the same error
+	}
 	a.Sentence = strings.TrimPrefix(a.Verdict.Sentence, a.Verdict.State.String()+": ")
 	a.Sentence = strings.TrimPrefix(a.Sentence, "unknown: ") // the label of the state says so
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {

@@ -158,9 +158,53 @@ func TestBrightnessIsAsWideAsItLasted(t *testing.T) {
 	// not grow. The present state begins after the last report.
 	now := []shardInfo{{Lease: lease.Lease{Key: key}, standing: standing{State: health.Stalled}}}
 	h = drawHeat(picture.boxes, now, past{shards: map[lease.Key][]moment{key: p.shards[key][:35]}}, nil, to.Add(-100*time.Minute), to)
-	states := []painted{{"ok", "M600 0h100v120h-100zM800 0h150v120h-150z"}, {"behind", "M700 0h100v120h-100z"}, {"stalled", "M950 0h50v120h-50z"}}
+	states := []painted{{"ok", "M600 0h100v120h-100zM800 0h138.9v120h-138.9z"}, {"behind", "M700 0h100v120h-100z"}, {"stalled", "M938.9 0h61.1v120h-61.1z"}}
 	if !slices.Equal(h.States, states) || h.Hatch != states[2].Path {
 		t.Errorf("%q, hatched %q, want %q", h.States, h.Hatch, states)
+	}
+}
+
+// A shard that is stalled, unread or paused now was so since the state began, whatever its reports
+// say: they cannot show it. The newest part of each shard shows the present state.
+func TestTheNewestPartShowsThePresentState(t *testing.T) {
+	t.Parallel()
+	key := lease.Key{Stream: "s", Shard: "1"}
+	to := time.Unix(60*1000, 0)
+	from := to.Add(-5 * time.Minute)
+	report := func(minute int64, lag time.Duration) moment {
+		return moment{minute: minute, session: "a", lag: lag}
+	}
+	behind := []moment{report(997, time.Minute), report(998, 2*time.Minute), report(999, 3*time.Minute)}
+	for _, c := range []struct {
+		name  string
+		all   []moment
+		state health.State
+		since time.Duration // before now; 0 if unknown
+		want  []painted
+	}{
+		{"stalled, with reports of a growing lag", behind, health.Stalled, 150 * time.Second,
+			[]painted{{"behind", "M400 0h100v120h-100z"}, {"stalled", "M500 0h500v120h-500z"}}},
+		{"stalled since an unknown time", behind, health.Stalled, 0,
+			[]painted{{"behind", "M400 0h466.7v120h-466.7z"}, {"stalled", "M866.7 0h133.3v120h-133.3z"}}},
+		{"unread since its worker stopped", []moment{report(997, -1)}, health.Unread, 150 * time.Second,
+			[]painted{{"unknown", "M400 0h100v120h-100z"}, {"unread", "M500 0h500v120h-500z"}}},
+		{"paused", []moment{report(997, 0)}, health.Idle, 150 * time.Second,
+			[]painted{{"ok", "M400 0h100v120h-100z"}, {"idle", "M500 0h500v120h-500z"}}},
+		{"up to date again, after a report of a lag", []moment{report(998, 0), report(999, time.Minute)}, health.OK, 0,
+			[]painted{{"ok", "M600 0h200v120h-200zM866.7 0h133.3v120h-133.3z"}, {"behind", "M800 0h66.7v120h-66.7z"}}},
+	} {
+		shards := []shardInfo{{Lease: lease.Lease{Key: key}, standing: standing{State: c.state}}}
+		if c.since > 0 {
+			shards[0].Since = to.Add(-c.since)
+		}
+		picture := draw([]piece{{0, slice(0, 16), time.Time{}, time.Time{}, to, 0}}, from, to, mostRows)
+		h := drawHeat(picture.boxes, shards, past{shards: map[lease.Key][]moment{key: c.all}}, nil, from, to)
+		if !slices.Equal(h.States, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, h.States, c.want)
+		}
+		if last := c.want[len(c.want)-1].Path; c.state == health.Stalled && h.Hatch != last || c.state == health.Unread && h.Dots != last {
+			t.Errorf("%s: hatched %q, dotted %q", c.name, h.Hatch, h.Dots)
+		}
 	}
 }
 

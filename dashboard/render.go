@@ -119,7 +119,25 @@ type down struct {
 	Since string
 	Why   string // the error
 	Still string // what the page shows, and what still works
-	store bool
+	// Answers reports that the service answers, and that each answer is an error.
+	Answers bool
+	store   bool
+}
+
+// Says describes the failure in a few words.
+func (d down) Says() string {
+	if d.Answers {
+		return d.What + " answers with an error"
+	}
+	return d.What + " does not answer"
+}
+
+// Lasts describes the failure with its beginning.
+func (d down) Lasts() string {
+	if d.Answers {
+		return d.What + " has answered with an error since " + d.Since
+	}
+	return d.What + " has not answered since " + d.Since
 }
 
 type choice struct {

@@ -48,6 +48,7 @@ func (h *pageHead) age(s sighting) {
 	case !s.blind.IsZero():
 		h.Down = down{
 			What: "Kinesis", Since: clock(s.blind), Why: errtext.Short(s.lagErr.Error()),
+			Answers: errtext.Answered(s.lagErr.Error()),
 			Still: "Owners, workers and checkpoints are current, because they come from the store. " +
 				"Lags are not known.",
 		}
@@ -254,7 +255,7 @@ func (h *handler) appPage(q url.Values, app string, keys shard.HashRange, s sigh
 	p.Tabs, p.Died = h.tabs(app, s, "Shards"), s.died()
 	p.MoreDied = max(0, len(p.Died)-pageWorkers)
 	p.Died = p.Died[:len(p.Died)-p.MoreDied]
-	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
+	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told, p.Now)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
 	return p

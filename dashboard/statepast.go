@@ -35,22 +35,28 @@ func (r *stateReader) then(all []moment, i int) health.State {
 	return health.Evaluate(r.seen, r.seen[len(r.seen)-1].At, health.Options{Allowed: enough}).State
 }
 
-// fillPresent sets the bins of a rectangle that have no report and that the present state covers.
-// That state covers the time since it began, and the time after the last report.
-func (h *heat) fillPresent(row []int, of *shardInfo, since time.Time) {
+// fillPresent sets the bins of a shard that the present state covers. all contains the shard's
+// reports. The present state covers the time after the last report, and the time without reports
+// since the state began. A shard that is stalled, unread or idle had that state all the time since
+// it began, although the reports of that time cannot show it.
+func (h *heat) fillPresent(row []int, of *shardInfo, all []moment) {
 	if of.Done {
 		return
 	}
-	first := len(row)
-	for first > 0 && row[first-1] == unknown {
-		first--
+	last := 0 // the first bin after the last report
+	if n := len(all); n > 0 {
+		at := time.Unix(60*all[n-1].minute, 0).Add(reportedAt)
+		last = min(max(h.bin(float64(at.Unix()), len(row)), 0), len(row)-1)
 	}
-	if !since.IsZero() {
-		began := int(h.x(float64(since.Unix())) / h.width * float64(len(row)))
-		first = min(first, max(began, 0))
+	first := last
+	if !of.Since.IsZero() {
+		first = max(h.bin(float64(of.Since.Unix()), len(row)), 0)
 	}
-	for bin := first; bin < len(row); bin++ {
-		if row[bin] == unknown {
+	lasting := !of.Since.IsZero() &&
+		(of.State == health.Stalled || of.State == health.Unread || of.State == health.Idle)
+	for bin := min(first, last); bin < len(row); bin++ {
+		switch {
+		case row[bin] == unknown, lasting && bin >= first, !lasting && bin >= last:
 			row[bin] = int(of.State)
 		}
 	}

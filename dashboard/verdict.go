@@ -11,13 +11,21 @@ import (
 // standing is the state of a shard or an application, as the page shows it.
 type standing struct {
 	State health.State
-	Done  bool // the shard is finished, or all shards of the application are
+	Done  bool          // the shard is finished, or all shards of the application are
+	Cause health.Reason // why the worst shard is in the state, or [health.NoReason]
 }
 
-// Word returns the state in words.
+// Word returns the state in words. It adds the reason if a reader may misunderstand the state
+// without it.
 func (s standing) Word() string {
 	if s.Done {
 		return "finished"
+	}
+	switch {
+	case s.State == health.Idle && s.Cause != health.NoReason:
+		return s.State.String() + " (" + s.Cause.String() + ")"
+	case s.State == health.RetentionNear && s.Cause == health.RecordsExpired:
+		return s.State.String() + " (records expired)"
 	}
 	return s.State.String()
 }

@@ -1,6 +1,9 @@
 package health
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // These are the thresholds of the causes.
 const (
@@ -56,8 +59,8 @@ var causeRows = [...]causeRow{
 		"no_worker", "no worker is alive",
 		"an unread shard has no owner, and no worker sends heartbeats",
 		reasonIs(NoWorker),
-		func(*conclusion, []*ShardFacts) string {
-			return "No worker sends heartbeats"
+		func(c *conclusion, _ []*ShardFacts) string {
+			return c.withDeaths("No worker sends heartbeats")
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -71,8 +74,8 @@ var causeRows = [...]causeRow{
 		"the owner of an unread shard sends no heartbeats, and other workers are alive",
 		reasonIs(OwnerSilent),
 		func(c *conclusion, _ []*ShardFacts) string {
-			return "The owner sends no heartbeats, and " + plural(c.Workers, "other worker is",
-				"other workers are") + " alive"
+			return c.withDeaths("The owner sends no heartbeats, and " + plural(c.Workers,
+				"other worker is", "other workers are") + " alive")
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -103,13 +106,15 @@ var causeRows = [...]causeRow{
 		"an unread shard has no owner, and all workers are at their limit of leases",
 		reasonIs(NoRoom),
 		func(c *conclusion, _ []*ShardFacts) string {
-			return fmt.Sprintf("%s %s, and Options.MaxLeases allows %d", plural(c.Workers,
-				"worker holds", "workers hold"), plural(c.Leases, "shard", "shards"), c.MaxLeases)
+			return c.withDeaths(fmt.Sprintf("%s %s, and Options.MaxLeases allows %d",
+				plural(c.Workers, "worker holds", "workers hold"),
+				plural(c.Leases, "shard", "shards"), c.MaxLeases))
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
 				{"Start more workers", ""},
 				{"Or raise Options.MaxLeases (weir consume --max-leases=0 removes the limit)", ""},
+				{"If a worker died, find out why", c.weir("doctor")},
 			}
 		},
 	},
@@ -122,7 +127,7 @@ var causeRows = [...]causeRow{
 			if c.Led {
 				leads = "one of them leads"
 			}
-			return plural(c.Workers, "worker is", "workers are") + " alive, and " + leads
+			return c.withDeaths(plural(c.Workers, "worker is", "workers are") + " alive, and " + leads)
 		},
 		func(c *conclusion, _ []*ShardFacts) []Step {
 			return []Step{
@@ -243,11 +248,18 @@ var causeRows = [...]causeRow{
 		"the owner reports that the shard waits for memory",
 		doingIs(AwaitingMemory),
 		func(c *conclusion, all []*ShardFacts) string {
-			return "Records that wait to be handled fill Options.MaxMemory of the owner of " +
-				all[0].Name + sinceText(all[0])
+			first := all[0] // its memory was full first
+			for _, s := range all[1:] {
+				if s.DoingSince.Before(first.DoingSince) {
+					first = s
+				}
+			}
+			return "Records that wait to be handled fill Options.MaxMemory of " + first.holder() +
+				sinceText(first) + c.busyHandlers()
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{
+				{"Make the handler faster: records stay in memory until they are handled", ""},
 				{"Raise Options.MaxMemory (weir consume --max-memory=1GiB)", ""},
 				{"Or start more workers, so that each has fewer shards", ""},
 			}
@@ -376,7 +388,10 @@ var causeRows = [...]causeRow{
 		"the application or the stream is paused",
 		reasonIs(Paused),
 		func(c *conclusion, all []*ShardFacts) string {
-			return "Workers do not read while the application or the stream is paused"
+			if c.PausedApp {
+				return "Workers do not read while the application is paused"
+			}
+			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) + " while it is paused"
 		},
 		func(c *conclusion, all []*ShardFacts) []Step {
 			return c.resume(all)

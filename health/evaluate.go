@@ -146,6 +146,7 @@ type Shard struct {
 	Finished bool
 
 	lasts time.Duration // how long it lasts if Since is known
+	back  time.Time     // when the checkpoint of expired records was moved back, or zero
 }
 
 // Lag returns the handled lag. If it is unknown, Lag returns the checkpoint lag, or else the read
@@ -183,6 +184,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	switch {
 	case last.Expired:
 		v.State, v.Reason, v.Left = RetentionNear, RecordsExpired, 0
+		v.back = backSince(seen)
 	case v.Left >= 0 && float64(waiting) >= o.NearRetention*float64(last.Retention):
 		v.State, v.Reason, v.Detail = RetentionNear, RecordsExpire, "in "+rough(v.Left)
 		if v.Left == 0 {

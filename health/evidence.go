@@ -53,6 +53,61 @@ func sinceText(s *ShardFacts) string {
 	return " since " + clock(s.DoingSince)
 }
 
+// recently is how long the verdict mentions the death of a worker.
+const recently = 10 * time.Minute
+
+// died returns which workers died in the last minutes and when, such as "worker-2 died at 08:29:49
+// UTC". It returns "" if no death was seen.
+func (c *conclusion) died() string {
+	var parts []string
+	for _, d := range c.Died {
+		if c.Now.Sub(d.At) <= recently {
+			parts = append(parts, d.Worker+" died at "+clock(d.At))
+		}
+	}
+	slices.Sort(parts)
+	if n := len(parts); n > mostDied {
+		parts = append(parts[:mostDied], plural(n-mostDied, "other worker died", "other workers died"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mostDied is the maximum number of dead workers that a verdict names.
+const mostDied = 3
+
+// withDeaths adds the deaths of the last minutes to a sentence.
+func (c *conclusion) withDeaths(sentence string) string {
+	if died := c.died(); died != "" {
+		return sentence + "; " + died
+	}
+	return sentence
+}
+
+// holder returns the name of the worker that holds a shard, or a description of it.
+func (s *ShardFacts) holder() string {
+	if s.Owner == "" {
+		return "the owner of " + s.Name
+	}
+	return s.Owner
+}
+
+// busyHandlers returns the end of a sentence about how many of the affected shards have a busy
+// handler, or "" if none has.
+func (c *conclusion) busyHandlers() string {
+	var busy []*ShardFacts
+	for _, s := range c.affected {
+		if s.Recent.Minutes > 0 && s.Recent.Busy >= busyLeast {
+			busy = append(busy, s)
+		}
+	}
+	if len(busy) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", because the handler is slow: it was busy %s of the last %d min for %s",
+		percents(busy, func(r Recent) int { return r.Busy }), busy[0].Recent.Minutes,
+		plural(len(busy), "shard", "shards"))
+}
+
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
 // percents returns the least and the largest percentage of shards, such as "91 % to 97 %".

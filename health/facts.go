@@ -19,6 +19,9 @@ type Facts struct {
 	// may hold together, or 0 for no limit.
 	Leases, MaxLeases int
 
+	// Died contains the workers whose death was seen lately, in any order.
+	Died []Death
+
 	// DeadLettered is the number of records that the live workers dead-lettered or skipped lately.
 	DeadLettered int
 
@@ -34,9 +37,17 @@ type Facts struct {
 	HideErrors bool
 }
 
+// Death is the death of a worker: its heartbeats ended, and it did not stop in order.
+type Death struct {
+	Worker string    // its name
+	At     time.Time // when its last heartbeat was seen
+}
+
 // ShardFacts is what is known about a shard.
 type ShardFacts struct {
 	Named
+	// Owner is the name of the worker that holds the shard, or "".
+	Owner string
 	// Doing is a trouble that the shard's owner reports, and DoingSince is when it began. Doing is
 	// [NoReason] if the owner reports none.
 	Doing      Reason

@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"github.com/weir-go/weir/internal/errtext"
 )
@@ -132,7 +133,7 @@ var streamGoneRow = causeRow{
 	"the owner reports that Kinesis does not know the stream of the shard",
 	failsWith(faultGone),
 	func(c *conclusion, all []*ShardFacts) string {
-		return "Kinesis does not know the stream " + all[0].Stream + sinceText(all[0]) +
+		return "Kinesis does not know the stream " + strconv.Quote(all[0].Stream) + sinceText(all[0]) +
 			". If it is created again, weir reads it from its beginning" + c.lastError(all[0])
 	},
 	func(c *conclusion, all []*ShardFacts) []Step {
@@ -152,9 +153,19 @@ var positionRow = causeRow{
 	"the owner reports that Kinesis refuses the position of the shard",
 	failsWith(faultPosition),
 	func(c *conclusion, all []*ShardFacts) string {
-		return "Kinesis refuses the position of " + all[0].Name + sinceText(all[0]) +
-			": the stream was deleted and created again, or the records at the position have " +
-			"expired" + c.lastError(all[0])
+		s := all[0]
+		text := "Kinesis refuses the position of " + s.Name + sinceText(s)
+		switch {
+		case s.Reason != RecordsExpired:
+			text += ": the stream was deleted and created again, or the records at the position " +
+				"have expired"
+		case s.back.IsZero():
+			text += ": the records at the position have expired"
+		default:
+			text += ": the checkpoint was moved back at about " + clock(s.back) +
+				", and the records there have expired"
+		}
+		return text + c.lastError(s)
 	},
 	func(c *conclusion, all []*ShardFacts) []Step {
 		again := Step{"If the stream was created again, wait a few seconds: the leader discards the " +
@@ -165,7 +176,8 @@ var positionRow = causeRow{
 				quote(all[0].Name) + " --to oldest"}
 		if all[0].Reason == RecordsExpired {
 			reset.Do = "Records have expired. Continue at the oldest record"
-			return []Step{reset, find, again}
+			return []Step{reset, {"Find out why the position is so old, for example because of a " +
+				"reset, or because the shard was not read for longer than the retention", ""}}
 		}
 		return []Step{again, find, reset}
 	},

@@ -105,7 +105,10 @@ func (a *Application) sentence(shards int) string {
 		b.WriteString(", " + text)
 	}
 	var more []string
-	for i := len(states) - 1; i > int(Idle); i-- {
+	for i := len(states) - 1; i >= int(Idle); i-- {
+		if State(i) == Idle && a.State != Idle { //nolint:gosec // there are ten
+			continue
+		}
 		n := a.Count[i]
 		if State(i) == a.State { //nolint:gosec // there are ten
 			n--

@@ -78,6 +78,9 @@ func Conclude(f Facts) Verdict {
 		row := &causeRows[first.cause]
 		v.Evidence, v.Steps = row.evidence(&c, first.shards), row.steps(&c, first.shards)
 		for _, of := range causes[1:] {
+			if first.implies(of) {
+				continue
+			}
 			v.Also = append(v.Also, of.cause)
 		}
 		slices.Sort(v.Also)
@@ -132,6 +135,10 @@ func (c *conclusion) begin() Verdict {
 	v.State, v.Sentence = sum.State, sum.Sentence
 	if len(c.open) == 0 {
 		return v
+	}
+	if died := c.died(); v.State == OK && died != "" {
+		v.Sentence += "; " + died + ", and " + plural(c.Workers, "worker holds",
+			"workers hold") + " " + plural(c.Leases, "shard", "shards")
 	}
 	c.worst = c.open[0]
 	v.Since, v.AtLeast = c.worst.Since, c.worst.AtLeast
@@ -216,6 +223,16 @@ func (c *conclusion) causes() (all []applies) {
 		}
 	}
 	return all
+}
+
+// implies reports whether another cause follows from this one for all shards that it explains, so
+// that it says nothing new.
+func (a applies) implies(other applies) bool {
+	follows := a.cause == CauseHandlerHangs && other.cause == CauseHandlerBusy ||
+		a.cause == CausePosition && other.cause == CauseExpired
+	return follows && !slices.ContainsFunc(other.shards, func(s *ShardFacts) bool {
+		return !slices.Contains(a.shards, s)
+	})
 }
 
 // needsCause reports whether people need to know why the worst shard is in its state.

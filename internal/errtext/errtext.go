@@ -17,7 +17,7 @@ var unauthorized = regexp.MustCompile(`User: (\S+) is not authorized to perform:
 // by the service, the operation, the code and the message. It moves what a user may not do before
 // the name of the user, which may be long.
 func Short(text string) string {
-	text = withoutChain(Line(text))
+	text = shortNumbers(withoutChain(Line(text)))
 	if !strings.Contains(text, " is not authorized to perform: ") {
 		return text
 	}
@@ -28,6 +28,30 @@ func Short(text string) string {
 		}
 		return "not authorized to perform " + part[2] + " on " + part[3] + " as " + part[1]
 	})
+}
+
+// shortNumbers replaces the middle of numbers that people do not read, such as sequence numbers of
+// 56 digits.
+func shortNumbers(text string) string {
+	const most, first, last = 30, 4, 6
+	var b strings.Builder
+	for at := 0; at < len(text); {
+		end := at
+		for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+			end++
+		}
+		switch {
+		case end-at > most:
+			b.WriteString(text[at:at+first] + "…" + text[end-last:end])
+		case end > at:
+			b.WriteString(text[at:end])
+		default:
+			end++
+			b.WriteByte(text[at])
+		}
+		at = end
+	}
+	return b.String()
 }
 
 // withoutChain replaces the chains of the AWS SDK in a text. Workers call it for each shard that
@@ -92,6 +116,12 @@ func Refused(text string) bool {
 	return strings.Contains(text, "the service refuses the position") ||
 		strings.Contains(text, "InvalidArgumentException: StartingSequenceNumber")
 }
+
+// Answered reports whether an error is an answer of AWS, according to its text, and not a failure
+// to reach it.
+func Answered(text string) bool { return answer.MatchString(text) }
+
+var answer = regexp.MustCompile(`\b[A-Z]\w+Exception\b|there is no such stream or shard`)
 
 // Line returns a text without line breaks and other characters that cannot be printed.
 func Line(text string) string {

@@ -91,8 +91,16 @@ func (b *Budget) Lack() error {
 type lack struct{ inUse, size, waiting int }
 
 func (l *lack) Error() string {
-	return fmt.Sprintf("%v: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line",
-		ErrNoMemory, l.inUse, l.size, l.waiting)
+	return fmt.Sprintf("%v: %s of the %s of MaxMemory are in use, and %d shards wait in line",
+		ErrNoMemory, inMiB(l.inUse), inMiB(l.size), l.waiting)
+}
+
+// inMiB formats a number of bytes in MiB, with a decimal unless it is whole.
+func inMiB(bytes int) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
 
 func (l *lack) Unwrap() error { return ErrNoMemory }

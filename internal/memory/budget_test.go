@@ -255,7 +255,7 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 func TestALackOfMemoryIsCheap(t *testing.T) {
 	b := New(64 << 20)
 	err := b.Lack()
-	if want := "no memory is free for more records: 0 of the 67108864 bytes of MaxMemory are in use, and 0 shards wait in line"; !errors.Is(err, ErrNoMemory) || err.Error() != want {
+	if want := "no memory is free for more records: 0 MiB of the 64 MiB of MaxMemory are in use, and 0 shards wait in line"; !errors.Is(err, ErrNoMemory) || err.Error() != want {
 		t.Errorf("the error is %v, want %s that wraps ErrNoMemory", err, want)
 	}
 	if n := testing.AllocsPerRun(100, func() { err = b.Lack() }); n > 1 {

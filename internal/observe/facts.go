@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -35,6 +36,10 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		of := &view.Workers[i]
 		cutOff[of.Session] = of.CutOff()
 		if !w.group.Lives(of.Session) {
+			if b := w.beats[of.Session]; b.moved && !of.Leaving {
+				name := cmp.Or(of.Name, of.Session)
+				f.Died = append(f.Died, health.Death{Worker: name, At: b.since})
+			}
 			continue
 		}
 		for _, t := range of.Troubles {
@@ -44,11 +49,12 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 	for i, of := range rated {
 		key := lease.Key{Stream: of.Stream, Shard: of.Name}
 		s := health.ShardFacts{Named: of, Load: -1, Recent: w.recent.of(key, now)}
+		seen := w.observed[key].All()
+		s.Owner = seen[len(seen)-1].Owner
 		s.CutOff = cutOff[w.group.Holder(key)]
 		if load, known := loads[key]; known {
 			s.Load = load
 		}
-		seen := w.observed[key].All()
 		if o := seen[len(seen)-1]; o.Complains {
 			s.Doing, s.DoingSince, s.Attempts = o.Reason, o.Since, o.Attempts
 		}

@@ -67,3 +67,32 @@ func TestFactsComeFromTheLookAndTheHistory(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// The deaths of workers that stop in order, or that no look saw alive, are not reported.
+func TestFactsNameTheWorkersThatDied(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	key := lease.Key{Stream: "s", Shard: "1"}
+	var w Watch
+	look := func(seconds int, leaving bool, beats uint64) {
+		w.Add(Look{At: begin.Add(time.Duration(seconds) * time.Second), View: lease.View{
+			Workers: []lease.Worker{
+				{Session: "a", Name: "worker-1", Heartbeats: uint64(seconds)},
+				{Session: "b", Name: "worker-2", Heartbeats: min(beats, 2)},
+				{Session: "c", Name: "worker-3", Heartbeats: min(beats, 2), Leaving: leaving, Ended: leaving},
+				{Session: "d", Name: "worker-4", Ended: true},
+			},
+			Leases: []lease.Lease{{Key: key, Epoch: 1, Owner: "a", Position: shard.Oldest}},
+		}})
+	}
+	look(1, false, 1)
+	look(2, false, 2)
+	if f := w.Facts("app", begin); len(f.Died) != 0 || f.Shards[0].Owner != "worker-1" {
+		t.Errorf("%+v, owner %q", f.Died, f.Shards[0].Owner)
+	}
+	look(62, true, 2)
+	want := health.Death{Worker: "worker-2", At: begin.Add(2 * time.Second)}
+	if f := w.Facts("app", begin); len(f.Died) != 1 || f.Died[0] != want {
+		t.Errorf("%+v, want %+v", f.Died, want)
+	}
+}

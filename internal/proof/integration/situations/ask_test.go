@@ -67,6 +67,7 @@ func read(text string, now time.Time) (s statement, err error) {
 	sentence, rest, _ := strings.Cut(text, "Next steps:")
 	sentence, cause, _ := strings.Cut(strings.Join(strings.Fields(sentence), " "), " Cause: ")
 	words, _, found := strings.Cut(sentence, ": ")
+	words, _, _ = strings.Cut(words, " (") // the page adds the reason
 	for _, state := range health.States() {
 		if state.String() == words || state == health.NotKnown && words == "unknown" {
 			s.state = state.Label()

@@ -111,7 +111,9 @@ func (b *browser) picture(t *testing.T, url, name string) {
 	}
 }
 
-// reduced returns a picture with its most frequent colours only, which makes its file small.
+// reduced returns a picture with few colours, which makes its file small. It keeps the most
+// frequent colours, but only one of colours that look alike: the dots of a pattern are few pixels,
+// and they must stay visible.
 func reduced(shot []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -130,12 +132,20 @@ func reduced(shot []byte) ([]byte, error) {
 	}
 	slices.SortFunc(all, func(a, b color.RGBA) int { return count[b] - count[a] })
 	palette := color.Palette{}
-	for _, c := range all[:min(colors, len(all))] {
-		palette = append(palette, c)
+	for _, c := range all {
+		if len(palette) < colors && !slices.ContainsFunc(palette, func(p color.Color) bool { return alike(p.(color.RGBA), c) }) {
+			palette = append(palette, c)
+		}
 	}
 	small := image.NewPaletted(bounds, palette)
 	draw.Draw(small, bounds, full, bounds.Min, draw.Src)
 	var b bytes.Buffer
 	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small)
 	return b.Bytes(), err
+}
+
+// alike reports whether two colours differ little.
+func alike(a, b color.RGBA) bool {
+	apart := func(x, y uint8) int { return max(int(x), int(y)) - min(int(x), int(y)) }
+	return apart(a.R, b.R)+apart(a.G, b.G)+apart(a.B, b.B) < 24
 }

@@ -142,7 +142,7 @@ func situations() []situation {
 				b.kill()
 			},
 			state: health.Unread, cause: health.CauseNoRoom,
-			steps:   []string{"Start more workers", "Or raise Options.MaxLeases"},
+			steps:   []string{"Start more workers", "Or raise Options.MaxLeases", "If a worker died, find out why: weir doctor"},
 			to:      3 * time.Second,
 			alerts:  []string{"WeirLagGrowing", "WeirLagHigh", "WeirUnread"},
 			logs:    []string{`a worker has died, because its heartbeats have stopped.*other_worker=worker-2`, `no worker has room for some shards.*shards=2`},
@@ -275,7 +275,7 @@ func situations() []situation {
 				}
 			},
 			state: health.FallingBehind, cause: health.CauseMemory,
-			steps: []string{"Raise Options.MaxMemory (weir consume --max-memory=1GiB)", "Or start more workers"},
+			steps: []string{"Make the handler faster", "Raise Options.MaxMemory (weir consume --max-memory=1GiB)", "Or start more workers"},
 			from:  10 * time.Second, to: 20 * time.Second,
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh"},
 			logs:   []string{`a shard waits for memory`},
@@ -303,7 +303,7 @@ func situations() []situation {
 			},
 			state: health.RetentionNear, cause: health.CausePosition, timeless: true, livez: true,
 			shown:  "Records have expired. Continue at the oldest record: weir group reset --app expired --stream expired --shard shardId-000000000000 --to oldest",
-			steps:  []string{"Records have expired. Continue at the oldest record: weir group reset", "Find out whether the stream was created again: weir doctor", "If the stream was created again"},
+			steps:  []string{"Records have expired. Continue at the oldest record: weir group reset", "Find out why the position is so old"},
 			alerts: []string{"WeirLagGrowing", "WeirLagHigh", "WeirRetentionNear"},
 			logs:   []string{`the service refuses the position of a shard, so it is not read`},
 		},
