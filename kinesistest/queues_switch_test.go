@@ -31,7 +31,8 @@ func TestInFlightLimit(t *testing.T) {
 			} else if got := c.receive(); len(got) > 0 {
 				t.Errorf("received %s over the limit", data(got))
 			}
-			time.AfterFunc(time.Second, func() { c.acknowledge(held[0]) })
+			acknowledged := make(chan struct{})
+			time.AfterFunc(time.Second, func() { c.acknowledge(held[0]); close(acknowledged) })
 			if throttle {
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -39,6 +40,7 @@ func TestInFlightLimit(t *testing.T) {
 			if got := elapsed(func() { c.one(`"WaitTimeSeconds":5`) }); got != time.Second && !throttle {
 				t.Errorf("the freed place was used after %v", got)
 			}
+			<-acknowledged
 			c.wantState(kinesistest.QueueState{InFlight: 2, Acknowledged: 1})
 		})
 	}
