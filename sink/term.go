@@ -109,21 +109,31 @@ func (t *term[T]) claim(ctx context.Context) error {
 			old = old.add(k, is.At)
 			continue
 		}
-		err := t.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
-			if err := check(k, was, found, is.At, t.Epoch); err != nil {
-				return nil, t.counted(err)
-			}
-			old = old.add(k, was.At)
-			return &Row{Epoch: t.Epoch, At: was.At}, nil
-		}, nil)
+		at, err := t.lasts(ctx, k, is.At)
 		if err != nil {
-			return ending(err)
+			return err
 		}
+		old = old.add(k, at)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known, t.old, t.owned = known, old, true
 	return nil
+}
+
+// lasts writes the epoch of this owner to the row of a partition, and returns the position of the
+// row. The lock of the row makes it wait for a transaction that is under way, such as a COMMIT
+// whose answer was lost. After that, no earlier owner moves the row. seen is the position that the
+// row had before.
+func (t *term[T]) lasts(ctx context.Context, k Key, seen weir.Position) (at weir.Position, err error) {
+	err = t.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
+		if err := check(k, was, found, seen, t.Epoch); err != nil {
+			return nil, t.counted(err)
+		}
+		at = was.At
+		return &Row{Epoch: t.Epoch, At: at}, nil
+	}, nil)
+	return at, ending(err)
 }
 
 // ending makes an error that a retry cannot fix end Run.
@@ -400,14 +410,27 @@ func (t *term[T]) mark(ctx context.Context, upTo weir.Position) error {
 // finish applies the last batch of a shard whose partitions are all done. The row of the shard then
 // contains the position after the last record, and the rows of partitions are removed.
 func (t *term[T]) finish(ctx context.Context, b *weir.Batch) error {
+	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
+	if err != nil {
+		return err
+	}
 	t.mu.Lock()
 	known, last := t.known[t.of], t.old.last()
-	for _, at := range t.known {
+	t.mu.Unlock()
+	// A row can have more than this term knows: the answer of its COMMIT may have been lost, and
+	// the record may have become a dead letter after that.
+	for _, k := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
+		if k.Of != t.parts {
+			continue
+		}
+		at, err := t.lasts(ctx, k, rows[k].At)
+		if err != nil {
+			return err
+		}
 		last = later(last, at)
 	}
-	t.mu.Unlock()
 	done := false
-	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
+	err = t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
 		err := check(t.of, was, found, known, t.Epoch)
 		if done = was.Ended; err != nil || done && !was.Split {
 			return nil, t.counted(err)

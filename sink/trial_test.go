@@ -279,3 +279,55 @@ func TestRandomOwners(t *testing.T) {
 		}
 	}
 }
+
+// If the answer of a COMMIT was lost and its record became a dead letter, the end of the shard still
+// has the position after the record. Otherwise a reset would apply the record again.
+func TestTheEndHasWhatALostCommitStored(t *testing.T) {
+	lose := false
+	db := &sinktest.Memory{After: func() error {
+		if lose {
+			return errLost
+		}
+		return nil
+	}}
+	s, err := sink.New(db, sink.Options{Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(epoch uint64) weir.ShardHandler {
+		h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+			for _, r := range b.Records {
+				tx.Add(string(r.Data))
+			}
+			return nil
+		}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: epoch, From: weir.Oldest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	part := shard.Partition("k", 2)
+	records := []weir.Record{{SequenceNumber: "1", PartitionKey: "k", Data: []byte("a")}, {SequenceNumber: "2", PartitionKey: "k", Data: []byte("b")}}
+	handle := func(h weir.ShardHandler, epoch uint64, end bool, records ...weir.Record) error {
+		return h.Handle(t.Context(), &weir.Batch{Stream: "orders", Shard: "0", Epoch: epoch, Partition: part, Records: records, End: end, Attempt: 1})
+	}
+	h := open(1)
+	if err := handle(h, 1, false, records[0]); err != nil {
+		t.Fatal(err)
+	}
+	lose = true
+	if err := handle(h, 1, false, records[1]); !errors.Is(err, errLost) {
+		t.Fatalf("the lost answer was %v", err)
+	}
+	lose = false // weir puts a dead letter of the record, without Letters
+	if err := handle(h, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	again := open(2) // after a reset
+	if err := errors.Join(handle(again, 2, false, records...), handle(again, 2, true)); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.Effects(); len(got) != 2 {
+		t.Errorf("the effects are %q", got)
+	}
+}
