@@ -280,8 +280,8 @@ func TestRandomOwners(t *testing.T) {
 	}
 }
 
-// If the answer of a COMMIT was lost and its record became a dead letter, the end of the shard still
-// has the position after the record. Otherwise a reset would apply the record again.
+// If the answer of a COMMIT was lost and its record became a dead letter, the end of the shard
+// still has the position after the record. Otherwise a reset would apply the record again.
 func TestTheEndHasWhatALostCommitStored(t *testing.T) {
 	lose := false
 	db := &sinktest.Memory{After: func() error {
