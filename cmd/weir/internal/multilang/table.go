@@ -46,7 +46,7 @@ var properties = []property{
 			}
 			return nil
 		}},
-	{key: "streamArn", fate: obeyed, text: "only the name in the ARN counts, before `streamName`; region and account are ignored, as by the daemon",
+	{key: "streamArn", fate: obeyed, text: "only the name in the ARN is used, and it overrides `streamName`; region and account are ignored, as by the daemon",
 		apply: func(s *settings, e entry) error {
 			_, name, ok := strings.Cut(e.value, ":stream/")
 			if !ok {
@@ -72,7 +72,7 @@ var properties = []property{
 		apply: func(s *settings, e entry) error { s.options.Worker = e.value; return nil }},
 	{key: "tableName", fate: unused, text: "name the table in `--store dynamodb:TABLE`"},
 	{key: "initialPositionInStream", fate: obeyed, text: "`Options.Start`: `LATEST`, the default, or `TRIM_HORIZON`", apply: initialPosition},
-	{key: "initialPositionInStreamExtended", fate: obeyed, text: "`Options.Start`: a time in seconds since 1970. It counts before `initialPositionInStream`",
+	{key: "initialPositionInStreamExtended", fate: obeyed, text: "`Options.Start`: a time in seconds since 1970. It overrides `initialPositionInStream`",
 		apply: func(s *settings, e entry) error {
 			n, err := number(e)
 			s.options.Start, s.extended = weir.At(time.Unix(n, 0)), true
