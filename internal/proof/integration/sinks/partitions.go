@@ -48,6 +48,9 @@ func parted(test func(*testing.T, Place)) func(*testing.T, Place) {
 // renumbered lets workers with different numbers of partitions follow each other and work at the
 // same time, while shards are split and merged and leases are lost.
 func renumbered(t *testing.T, p Place) {
+	if testing.Short() {
+		t.Skip("it waits for many handoffs")
+	}
 	a := newApp(t, p, 2)
 	numbers := []int{16, 0, 3, 8, 16, 1, 64, 0}
 	var all []*sqlsink.Sink
