@@ -110,9 +110,9 @@ func (s *sink) expires(of, number string) {
 // workers crash.
 func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
-	// If an operator also moves checkpoints, the checks of a ledger cannot tell yet which records
-	// the restored sink may lack.
-	if s.ledger != nil && w.crosses.has(featResetting) {
+	// The checks of a ledger cannot tell which records a restored sink may lack if an operator also
+	// moves checkpoints, or if the leases of ancestors have gone because their records expired.
+	if s.ledger != nil && (w.crosses.has(featResetting) || w.crosses.has(featExpiring)) {
 		return
 	}
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
