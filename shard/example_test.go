@@ -88,6 +88,6 @@ func ExampleParse() {
 }
 
 func ExamplePartition() {
-	fmt.Println(shard.Partition("customer-1", 16) == shard.Partition("customer-1", 16))
-	// Output: true
+	fmt.Println(shard.Partition("k9", 16), shard.Partition("k10", 16))
+	// Output: 11 9
 }

@@ -348,7 +348,7 @@ func (w *world) sees(stream, id string) {
 	at := row.At
 	w.sink.at[of] = at
 	if row.Ended {
-		w.sink.at[of] = weir.Position(endOfShard)
+		w.sink.at[of] = endOfShard
 	}
 	if !row.Split {
 		for k := range g.rows {
