@@ -28,6 +28,12 @@ func newLedger() *ledger {
 	}
 }
 
+// has reports whether there is a row of a shard.
+func (g *ledger) has(stream, id string) bool {
+	_, ok := g.rows[positions.Key{Stream: stream, Shard: id}]
+	return ok
+}
+
 // clone returns a copy without locks.
 func (g *ledger) clone() *ledger {
 	if g == nil {

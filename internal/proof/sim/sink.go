@@ -110,11 +110,6 @@ func (s *sink) expires(of, number string) {
 // workers crash.
 func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
-	// The checks of a ledger cannot tell which records a restored sink may lack if an operator also
-	// moves checkpoints, or if the leases of ancestors have gone because their records expired.
-	if s.ledger != nil && (w.crosses.has(featResetting) || w.crosses.has(featExpiring)) {
-		return
-	}
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
 	if len(usable) == 0 || !w.strikes(SetBack, id) {
 		return
@@ -152,10 +147,17 @@ func (w *world) tellsLost(b backup) bool {
 	known := map[string]bool{} // by name
 	var knows func(sh *model.Shard) bool
 	knows = func(sh *model.Shard) bool {
-		return !b.at[about(st.name, sh.ID)].IsZero() || slices.ContainsFunc(sh.Parents, knows)
+		return !b.at[about(st.name, sh.ID)].IsZero() || slices.ContainsFunc(sh.Parents, func(p *model.Shard) bool {
+			// weir finds an ancestor by its lease, which goes when its records have expired.
+			return knows(p) && (w.sink.ledger == nil || w.books.view.of(lease.Key{Stream: st.name, Shard: p.ID}) != nil)
+		})
 	}
 	for _, sh := range st.now.Shards {
 		known[sh.Name] = knows(sh)
+		// Without its row, the lease decides where a shard begins, and an operator may have moved it.
+		if g := w.sink.ledger; g != nil && !known[sh.Name] && g.has(st.name, sh.ID) {
+			return false
+		}
 	}
 	unknown := func(id judge.ID) bool { return !known[w.books.home[id]] }
 	for id := range w.sink.lost {
