@@ -85,7 +85,7 @@ func TestALostHoldEndsTheHandler(t *testing.T) {
 				}
 				began := time.Now()
 				<-ctx.Done()
-				if context.Cause(ctx) != ErrHoldLost || time.Since(began).Truncate(time.Second) != c.after {
+				if !errors.Is(context.Cause(ctx), ErrHoldLost) || time.Since(began).Truncate(time.Second) != c.after {
 					t.Errorf("%s: %v after %v", c.name, context.Cause(ctx), time.Since(began))
 				}
 				if c.succeed {
@@ -213,7 +213,7 @@ func TestAStopHasALimit(t *testing.T) {
 					return nil
 				}
 				<-ctx.Done()
-				if context.Cause(ctx) != weir.ErrStopping {
+				if !errors.Is(context.Cause(ctx), weir.ErrStopping) {
 					t.Errorf("%v", context.Cause(ctx))
 				}
 				return ctx.Err()

@@ -162,7 +162,7 @@ func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) (err error) {
 				return
 			}
 		}
-		panic(p)
+		panic(p) //nolint:forbidigo // it is the user's, and weir reports it
 	}()
 	if err = t.try(ctx, b); err == nil {
 		return nil

@@ -252,18 +252,6 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 	maps.DeleteFunc(s.gone, func(parent lease.Key, _ bool) bool { return !named[parent] })
 }
 
-// rootless reports whether the listing contains a shard without parents that has no lease. In that
-// case the leader that first saw the stream died before it had created all leases.
-func rootless(stream string, listing Listing, leases []lease.Lease) bool {
-	have := map[string]bool{}
-	for _, l := range leases {
-		if l.Stream == stream {
-			have[l.Shard] = true
-		}
-	}
-	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
-}
-
 // take evaluates the result of a listing. It returns an error if Run must end because a configured
 // stream does not exist and was never read.
 func (s *listings) take(r result, cfg Config) error {

@@ -76,3 +76,15 @@ func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	}
 	return actions
 }
+
+// rootless reports whether the listing contains a shard without parents that has no lease. In that
+// case the leader that first saw the stream died before it had created all leases.
+func rootless(stream string, listing Listing, leases []lease.Lease) bool {
+	have := map[string]bool{}
+	for _, l := range leases {
+		if l.Stream == stream {
+			have[l.Shard] = true
+		}
+	}
+	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
+}

@@ -151,7 +151,7 @@ func testErrors[T any](t *testing.T, p Place[T]) {
 		defer func() { _ = recover() }()
 		_ = rows.Update(t.Context(), of, func(sink.Row, bool) (*sink.Row, error) { return next, nil }, func(ctx context.Context, tx T) error {
 			_ = p.Add(ctx, tx, "x")
-			panic(errOops)
+			panic(errOops) //nolint:forbidigo // the test needs it
 		})
 	}()
 	same(t, rows, want)

@@ -154,7 +154,8 @@ func (w *world) tellsLost(b backup) bool {
 	}
 	for _, sh := range st.now.Shards {
 		known[sh.Name] = knows(sh)
-		// Without its row, the lease decides where a shard begins, and an operator may have moved it.
+		// Without its row, the lease decides where a shard begins, and an operator may have moved
+		// it.
 		if g := w.sink.ledger; g != nil && !known[sh.Name] && g.has(st.name, sh.ID) {
 			return false
 		}

@@ -105,7 +105,7 @@ func (p *program) startWith(shardID string, args []string) (*process, error) {
 	}
 	stdin, stdout, stderr := pipes[1], pipes[2], pipes[4]
 	enlarge(stdout)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // end ends it
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.env, pipes[0], pipes[3], pipes[5]
 	shellexec.OwnGroup(cmd)
 	c := &process{of: p, shard: shardID, cmd: cmd, stdin: stdin, messages: make(chan message, mostPending), exited: make(chan struct{})}

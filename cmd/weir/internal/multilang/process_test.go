@@ -78,7 +78,7 @@ func (r *rig) run(t *testing.T) {
 	t.Cleanup(func() {
 		stop()
 		select {
-		case <-ended:
+		case <-ended: //nolint:errcheck // some tests make the worker fail
 		case <-time.After(time.Minute):
 			t.Error("the worker has not stopped")
 		}

@@ -18,14 +18,12 @@ type settings struct {
 	empty      bool              // the program also gets batches without records
 	flags      map[string]string // values of flags that are not on the command line
 	profile    string            // of the AWS configuration
-
-	retrieval string // DEFAULT, FANOUT or POLLING
-	polls     bool   // a property for polling is set
-	idle      time.Duration
-	consumer  string
-	arn       string
-	grace     *time.Duration
-	extended  bool // initialPositionInStreamExtended is set
+	retrieval  string            // DEFAULT, FANOUT or POLLING
+	polls      bool              // a property for polling is set
+	consumer   string
+	arn        string
+	grace      *time.Duration
+	extended   bool // initialPositionInStreamExtended is set
 
 	warnings []string
 }
