@@ -22,6 +22,9 @@ func (cfg Config) unwanted(missing, existing []lease.Lease) (wanted, unwanted []
 	for _, id := range cfg.Shards {
 		read[id] = true
 	}
+	existing = slices.DeleteFunc(slices.Clone(existing), func(l lease.Lease) bool {
+		return l.Born != 0 && len(missing) > 0 && l.Born < missing[0].Born // of a deleted stream
+	})
 	for _, l := range existing {
 		known[l.Shard] = true
 		if read[l.Shard] = read[l.Shard] || !tombstone(l); read[l.Shard] {
@@ -71,15 +74,24 @@ func overlap(a, b shard.HashRange) bool {
 	return a != none && b != none && a.Start.Compare(b.End) <= 0 && b.Start.Compare(a.End) <= 0
 }
 
-// dropUnwanted changes the actions that replace leases of a recreated stream. If a lease was
-// created as finished because its shard is not chosen, it is deleted instead. A later listing then
-// creates it as finished again.
-func (cfg Config) dropUnwanted(actions []lease.Action) []lease.Action {
-	if cfg.Shards == nil {
+// dropUnwanted changes the actions that replace leases of a recreated stream. The lease of a shard
+// that the application does not read in the new stream is deleted instead. A later listing then
+// creates it as finished.
+func (cfg Config) dropUnwanted(actions []lease.Action, listing Listing) []lease.Action {
+	if cfg.Shards == nil || len(actions) == 0 {
 		return actions
 	}
+	read := map[string]bool{}
+	for _, id := range cfg.Shards {
+		read[id] = true
+	}
+	graph := shard.NewGraph(listing.Shards)
+	for _, id := range graph.Ordered() {
+		sh, _ := graph.Shard(id)
+		read[id] = read[id] || slices.ContainsFunc(sh.Parents, func(p string) bool { return read[p] })
+	}
 	for i, a := range actions {
-		if a.Kind == lease.Replace && a.Epoch == 1 && !slices.Contains(cfg.Shards, a.Key.Shard) {
+		if a.Kind == lease.Replace && !read[a.Key.Shard] {
 			actions[i] = lease.Action{Kind: lease.Delete, Key: a.Key, Epoch: a.Epoch}
 		}
 	}

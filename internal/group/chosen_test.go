@@ -70,8 +70,14 @@ func TestARecreatedStreamKeepsTheChoice(t *testing.T) {
 	replace := func(id string, epoch uint64) lease.Action {
 		return lease.Action{Kind: lease.Replace, Key: lease.Key{Stream: "s", Shard: id}, Epoch: epoch}
 	}
-	got := Config{Shards: []string{"1"}}.dropUnwanted([]lease.Action{replace("1", 1), replace("2", 1), replace("3", 4)})
-	if got[0].Kind != lease.Replace || got[1].Kind != lease.Delete || got[1].Epoch != 1 || got[2].Kind != lease.Replace {
+	listing := Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"2"}}}}
+	got := Config{Shards: []string{"1"}}.dropUnwanted([]lease.Action{replace("1", 1), replace("2", 1), replace("3", 4), replace("4", 6)}, listing)
+	if got[0].Kind != lease.Replace || got[1].Kind != lease.Delete || got[1].Epoch != 1 || got[2].Kind != lease.Replace || got[3].Kind != lease.Delete {
 		t.Errorf("%v", got)
+	}
+	old := lease.Lease{Key: lease.Key{Stream: "s", Shard: "2"}, Epoch: 5, Position: shard.Oldest, Born: 1}
+	child := lease.Lease{Key: lease.Key{Stream: "s", Shard: "4"}, Parents: []string{"2"}, Epoch: 1, Position: shard.Oldest, Born: 2}
+	if wanted, _ := (Config{Shards: []string{"1"}}).unwanted([]lease.Lease{child}, []lease.Lease{old}); len(wanted) > 0 {
+		t.Errorf("a lease of the deleted stream decides about %v", wanted)
 	}
 }

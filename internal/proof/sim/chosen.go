@@ -86,6 +86,9 @@ func (w *world) judgeChosen(st *model.Stream, l *lease.Lease) {
 // parents have left the stream before a worker has seen them, or are untraced themselves, and it
 // has no keys of a shard that the application has begun.
 func (w *world) untraced(sh *model.Shard) bool {
+	if slices.Contains(w.chosen.ids, sh.ID) {
+		return false
+	}
 	for _, p := range sh.Parents {
 		if _, seen := w.books.last[lease.Key{Stream: firstStream, Shard: p.ID}]; w.chosen.has(p) && (seen || p.GoneAt.IsZero()) {
 			return false

@@ -161,7 +161,8 @@ func TestThePagesWorkInAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// over reports whether the old client has handled all n records of a shard that was split or merged.
+// over reports whether the old client has handled all n records of a shard that was split or
+// merged.
 func (m *move) over(shard string, n int) bool { return shard <= id(2) && n == len(m.stored()[shard]) }
 
 // orEnd returns the number of the n-th record of a shard, or end if the shard is over.
