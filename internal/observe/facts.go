@@ -28,7 +28,7 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 	loads := make(map[lease.Key]float64, len(view.Leases))
 	for _, l := range view.Leases {
 		if l.Load != 0 && w.group.Holder(l.Key) != "" {
-			loads[l.Key] = l.Load.Bytes()
+			loads[l.Key], _ = l.Throughput()
 		}
 	}
 	cutOff := map[string]bool{} // by session

@@ -159,7 +159,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			Checkpoint: l.Position.String(), rate: group.ShardRate(l),
 		}
 		if l.Load != 0 && group.Holder(l.Key) != "" {
-			bytes := int64(l.Load.Bytes())
+			bytes := int64(observe.ThroughputOf(l).Bytes)
 			info.Load = &bytes
 		}
 		if l.Born != 0 {
@@ -204,8 +204,8 @@ func (d *description) worker(w lease.Worker, group observe.Group) workerInfo {
 		Worker: cmp.Or(w.Name, w.Session), Session: w.Session, Drain: w.Drain,
 		rate: group.WorkerRate(w.Session), Weight: w.Weight, Max: w.MaxLeases,
 	}
-	shards, load := group.Holds(w.Session)
-	info.Leases, info.Load = shards, int64(load)
+	shards, rate := group.Holds(w.Session)
+	info.Leases, info.Load = shards, int64(rate.Bytes)
 	info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
 	info.Streams, _ = w.Streams.Names()
 	if !group.Lives(w.Session) {
