@@ -389,9 +389,10 @@ var causeRows = [...]causeRow{
 		reasonIs(Paused),
 		func(c *conclusion, all []*ShardFacts) string {
 			if c.PausedApp {
-				return "Workers do not read while the application is paused"
+				return "Workers do not read while the application is paused" + c.pausedBy("")
 			}
-			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) + " while it is paused"
+			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) +
+				" while it is paused" + c.pausedBy(all[0].Stream)
 		},
 		func(c *conclusion, all []*ShardFacts) []Step {
 			return c.resume(all)

@@ -25,6 +25,9 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		Leases: w.group.Held, MaxLeases: w.maxLeases(), PausedApp: slices.Contains(view.Paused, ""),
 		Shards: make([]health.ShardFacts, len(rated)),
 	}
+	for _, stream := range view.Paused {
+		f.Pauses = append(f.Pauses, PauseOf(view, stream))
+	}
 	loads := make(map[lease.Key]float64, len(view.Leases))
 	for _, l := range view.Leases {
 		if l.Load != 0 && w.group.Holder(l.Key) != "" {
@@ -61,6 +64,12 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		f.Shards[i] = s
 	}
 	return f
+}
+
+// PauseOf returns who paused a stream, and when. "" stands for the whole application.
+func PauseOf(v lease.View, stream string) health.Pause {
+	note := v.PauseNote(stream)
+	return health.Pause{Stream: stream, By: note.By, At: note.At}
 }
 
 // maxLeases returns how many leases the live workers may hold together. It returns 0 if one of them
