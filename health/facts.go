@@ -43,6 +43,8 @@ type Facts struct {
 type Death struct {
 	Worker string    // its name
 	At     time.Time // when its last heartbeat was seen
+	// About reports that At is from the history, and accurate to a minute.
+	About bool
 }
 
 // ShardFacts is what is known about a shard.

@@ -197,6 +197,24 @@ func verdictCases() map[string]verdictCase {
 	}
 }
 
+func TestAnErrorIsQuotedOnce(t *testing.T) {
+	t.Parallel()
+	const text = "Kinesis GetRecords: EOF"
+	for name, c := range map[string]struct {
+		of       health.ShardFacts
+		headline bool
+	}{
+		"the cause quotes it":        {sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, text)), false},
+		"the cause does not":         {sick("a", health.Stalled, health.InHandler, reports(health.InHandler, 0, text)), true},
+		"there is no cause to quote": {sick("a", health.Stalled, health.NoProgress, func(s *health.ShardFacts) { s.Err = text }), true},
+	} {
+		v := health.Conclude(of(c.of))
+		if strings.Contains(v.Sentence, text) != c.headline || strings.Contains(v.Evidence, text) == c.headline {
+			t.Errorf("%s: %s\n%s", name, v.Sentence, v.Evidence)
+		}
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	all := verdictCases()

@@ -35,6 +35,7 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		}
 	}
 	cutOff := map[string]bool{} // by session
+	seen := map[string]bool{}   // sessions whose end was seen
 	for i := range view.Workers {
 		of := &view.Workers[i]
 		cutOff[of.Session] = of.CutOff()
@@ -42,11 +43,18 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 			if b := w.beats[of.Session]; b.moved && !of.Leaving {
 				name := cmp.Or(of.Name, of.Session)
 				f.Died = append(f.Died, health.Death{Worker: name, At: b.since})
+				seen[of.Session] = true
 			}
+			seen[of.Session] = seen[of.Session] || of.Leaving
 			continue
 		}
 		for _, t := range of.Troubles {
 			f.DeadLettered += t.Failing.GivenUp
+		}
+	}
+	for session, d := range w.recent.deaths(w.group, now) {
+		if !seen[session] {
+			f.Died = append(f.Died, d)
 		}
 	}
 	for i, of := range rated {
