@@ -110,7 +110,7 @@ func await(from context.Context) *awaited {
 // A throughput is usually reported together with a position. It is reported without a position if
 // the last report is older than ratePause and the class of the load has changed by loadStep, or if
 // the last report is older than rateAge and the throughput has changed at all. While the worker
-// lives, the stored throughput is therefore the throughput of at most rateAge and a heartbeat ago.
+// lives, the stored throughput is therefore that of at most rateAge and a heartbeat ago.
 const (
 	loadStep  = 2
 	ratePause = 45 * time.Second
