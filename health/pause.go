@@ -9,8 +9,8 @@ type Pause struct {
 	At     time.Time // on the operator's clock; zero if unknown
 }
 
-// String returns who paused the stream, and when, such as "by ada@laptop at 14:03 UTC on 2 January".
-// It returns "" if neither is known.
+// String returns who paused the stream, and when, such as "by ada@laptop at 14:03 UTC on 2
+// January". It returns "" if neither is known.
 func (p Pause) String() string {
 	by, at := "", ""
 	if p.By != "" {

@@ -42,8 +42,8 @@ func Measured(bytesPerSecond float64) (rate uint64, load Load) {
 }
 
 // Throughput returns the throughput in bytes per second that the last owner reported. It returns 0
-// if it is unknown or idle. exact is false if only the class is known, which is then within a factor
-// of 1.2: the owner or the store has an older version.
+// if it is unknown or idle. exact is false if only the class is known, which is then within a
+// factor of 1.2: the owner or the store has an older version.
 func (l *Lease) Throughput() (bytesPerSecond float64, exact bool) {
 	if l.Load != 0 && LoadOf(float64(l.Rate)) == l.Load {
 		return float64(l.Rate), true

@@ -142,8 +142,8 @@ type Progress struct {
 	// Load is the current throughput class of the shard. 0 leaves the stored value unchanged. Load
 	// may be set without a Position.
 	Load Load
-	// Rate becomes [Lease.Rate] if Load is not 0. Load must be its class, or Rate must be 0. A store
-	// without [NoteRates] ignores it.
+	// Rate becomes [Lease.Rate] if Load is not 0. Load must be its class, or Rate must be 0. A
+	// store without [NoteRates] ignores it.
 	Rate uint64
 	// Deaths replaces [Lease.Deaths]. "" leaves the stored value unchanged. Deaths may be set
 	// without a Position. A store without [NoteDeaths] ignores it.

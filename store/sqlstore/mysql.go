@@ -136,11 +136,11 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary heartbeat is two statements, and one more each for checkpoints and for loads. A
-// common transaction is not needed. The first statement checks that the session is alive and
-// increases its count. A leader that saw the earlier count can then no longer end the session. Each
-// checkpoint is conditional on owner, epoch and position. The last statement reads the resulting
-// state.
+// An ordinary heartbeat is two statements, one more for checkpoints with their loads, and one more
+// for loads without a new checkpoint. A common transaction is not needed. The first statement
+// checks that the session is alive and increases its count. A leader that saw the earlier count can
+// then no longer end the session. Each checkpoint is conditional on owner, epoch and position. The
+// last statement reads the resulting state.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
@@ -156,8 +156,8 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	if err != nil || n == 0 {
 		return err // the session is over, so there are no orders
 	}
-	// A load is usually reported together with a position, and one statement stores both. The second
-	// statement is for loads without a position, and for positions that do not advance.
+	// A load is usually reported together with a position, and one statement stores both. The
+	// second statement is for loads without a position, and for positions that do not advance.
 	placed := slices.DeleteFunc(slices.Clone(q.steps), func(s step) bool { return s.Place == "" })
 	advanced, err := t.advanceMySQL(q, placed, "l.position = v.position, l.place = v.place, "+loadMySQL, "l.place < v.place")
 	if err != nil {

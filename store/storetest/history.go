@@ -285,8 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders returns an answer as text. It omits positions, throughputs, births and deaths, which may be out
-// of date, and the heartbeat count of the leader.
+// orders returns an answer as text. It omits positions, throughputs, births and deaths, which may
+// be out of date, and the heartbeat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
