@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -452,6 +453,35 @@ func TestRatesAreReportedByTheWayOrSeldom(t *testing.T) {
 				t.Errorf("%+v: reported %d", c, got)
 			}
 		}
+	})
+}
+
+// Reports without a position cost a request with DynamoDB. The class of the load alone, reported
+// after a change by two classes and at most every 30 s, would take 20 of them here.
+func TestADecayingRateIsReportedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}
+		held.Rate, held.Load = lease.Measured(1 << 20)
+		term := newTerm(held, newValidity(5*time.Second), func() {})
+		reports, age := 0, 0
+		for second := range 30 * 60 {
+			rate := (1 << 20) * math.Exp(-float64(second)/60)
+			term.SetRate(rate)
+			p, some := term.progress()
+			term.settle(p, true)
+			if some {
+				reports++
+			}
+			stored := term.StoredRate()
+			if stored > 2*rate+2 {
+				age++ // seconds in which the stored rate is more than twice the rate
+			}
+			time.Sleep(time.Second)
+		}
+		if got := term.StoredRate(); reports > 20 || got != 0 || age > 20*5 {
+			t.Errorf("%d reports, %d s out of date, %v at last", reports, age, got)
+		}
+		t.Logf("%d reports, %d s out of date", reports, age)
 	})
 }
 
