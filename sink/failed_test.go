@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/sink"
 	"github.com/weir-go/weir/sink/sinktest"
@@ -110,5 +111,11 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 	}
 	if got, want := db.Effects(), []string{"1", "end"}; !slices.Equal(got, want) {
 		t.Errorf("the effects are %v, want %v", got, want)
+	}
+	// If weir dead-letters the record instead, its partition has no row any more.
+	put := 0
+	letters := s.Letters(deadletter.Func(func(context.Context, []deadletter.Letter) error { put++; return nil }))
+	if err := letters.Put(t.Context(), []deadletter.Letter{{Stream: "orders", Shard: "0", Epoch: 1, Position: b.Records[0].Position().String()}}); err != nil || put != 1 {
+		t.Errorf("the dead letter was put %d times, and then came %v", put, err)
 	}
 }

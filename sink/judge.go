@@ -72,12 +72,15 @@ func check(k Key, was Row, found bool, known weir.Position, epoch uint64) error 
 }
 
 // checkSplit does what check does, for the row of a shard whose partitions this owner handles.
-func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64) error {
-	err := check(k, was, found, known, epoch)
-	if err == nil && !was.Split {
+// covered means that the row covers the records up to last. The shard then may have no partitions
+// any more: this owner may have stored the end in a transaction whose result it does not know.
+func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64, last weir.Position) (covered bool, err error) {
+	err = check(k, was, found, known, epoch)
+	covered = err == nil && last.Compare(was.At) <= 0
+	if err == nil && !covered && !was.Split {
 		err = fmt.Errorf("%w: the row of %s does not say any more that the shard has partitions", ErrSetBack, k)
 	}
-	return err
+	return covered, err
 }
 
 // verdict is the decision about a batch.

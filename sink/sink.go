@@ -162,12 +162,11 @@ func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known,
 	var at weir.Position
 	of := Key{Stream: k.Stream, Shard: k.Shard}
 	err = s.rows.Update(ctx, of, func(was Row, found bool) (*Row, error) {
-		if err := checkSplit(of, was, found, known, epoch); err != nil {
+		var err error
+		if covered, err = checkSplit(of, was, found, known, epoch, last); err != nil || covered {
 			return nil, s.counted(err)
 		}
-		if at, covered = was.At, last.Compare(was.At) <= 0; covered {
-			return nil, nil
-		}
+		at = was.At
 		return &Row{Epoch: epoch, At: was.At, Split: true}, nil
 	}, func(ctx context.Context, tx T) error {
 		return s.rows.Insert(ctx, tx, k, Row{Epoch: epoch, At: at})

@@ -380,8 +380,12 @@ func (t *term[T]) mark(ctx context.Context, upTo weir.Position) error {
 
 	prunes := false
 	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
-		if err := checkSplit(t.of, was, found, known, t.Epoch); err != nil {
+		covered, err := checkSplit(t.of, was, found, known, t.Epoch, upTo)
+		if err != nil {
 			return nil, t.counted(err)
+		}
+		if known = was.At; covered {
+			return nil, nil
 		}
 		var next Row
 		next, prunes = judgeMark(was, old, t.Epoch, upTo)
