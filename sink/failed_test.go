@@ -119,3 +119,81 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 		t.Errorf("the dead letter was put %d times, and then came %v", put, err)
 	}
 }
+
+// TestOldRecordsThatTheSinkHas lets a function leave out records because of their age. The sink has
+// the record between them already, from another number of partitions. weir must not dead-letter it.
+func TestOldRecordsThatTheSinkHas(t *testing.T) {
+	const had = 3 // index of the record that the sink has
+	for _, parts := range []int{0, 2} {
+		t.Run(fmt.Sprint(parts, " partitions"), func(t *testing.T) {
+			var records []weir.Record // of one partition of two
+			for i := 0; len(records) < 6; i++ {
+				key := "a"
+				if len(records) == had {
+					key = fmt.Sprint("b", i)
+				}
+				if shard.Partition(key, 2) == shard.Partition("a", 2) && (key == "a" || shard.Partition(key, 16) != shard.Partition("a", 16)) {
+					records = append(records, weir.Record{SequenceNumber: fmt.Sprint(len(records) + 1), PartitionKey: key})
+				}
+			}
+			var db sinktest.Memory
+			var got []string // by the function
+			open := func(parts int, epoch uint64, old int) weir.ShardHandler {
+				s, err := sink.New(&db, sink.Options{Partitions: parts})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+					got = nil
+					for _, r := range b.Records {
+						got = append(got, r.SequenceNumber)
+					}
+					for _, r := range b.Records {
+						if old > 0 && r.SequenceNumber != "1" {
+							return weir.RejectOld(r, old, nil)
+						}
+						tx.Add(r.SequenceNumber)
+					}
+					return nil
+				}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: epoch, From: weir.Oldest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			handle := func(h weir.ShardHandler, epoch uint64, parts int, records []weir.Record) (at string, n int, err error) {
+				err = h.Handle(t.Context(), &weir.Batch{
+					Stream: "orders", Shard: "0", Epoch: epoch, Attempt: 1, Partition: shard.Partition(records[0].PartitionKey, parts), Records: slices.Clone(records),
+				})
+				r, _ := weir.FailedRecord(err)
+				return r.SequenceNumber, weir.RejectedOld(err), err
+			}
+			if _, _, err := handle(open(16, 1, 0), 1, 16, records[had:had+1]); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range []struct {
+				old, from int
+				at        string
+				left      int
+			}{
+				{100, 0, "2", 2}, // up to the record that the sink has
+				{2, 0, "2", 2},
+				{1, 0, "2", 1},
+				{100, had, "5", 100}, // the rest of the batch
+			} {
+				epoch := uint64(i + 2)
+				at, n, err := handle(open(parts, epoch, c.old), epoch, parts, records[c.from:])
+				if at != c.at || n != c.left {
+					t.Errorf("%d old records from %d on: the error leaves out %d from %q on, want %d from %q on (%v)", c.old, c.from, n, at, c.left, c.at, err)
+				}
+			}
+			if !slices.Equal(got, []string{"5", "6"}) || !slices.Equal(db.Effects(), []string{"4", "1"}) {
+				t.Errorf("the function got %v at last, and the effects are %v", got, db.Effects())
+			}
+			got = nil
+			if _, _, err := handle(open(parts, 9, 100), 9, parts, records[had:had+1]); err != nil || got != nil {
+				t.Errorf("with a batch of a record that the sink has, the function got %v, and the error is %v", got, err)
+			}
+		})
+	}
+}

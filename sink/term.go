@@ -149,7 +149,8 @@ func (t *term[T]) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
 // before that record as done, but their effects were rolled back. Handle therefore applies these
-// records in a separate transaction. It does the same after a panic with such an error.
+// records in a separate transaction. It does the same after a panic with such an error. A number of
+// records in [weir.RejectOld] counts the records that the function got, which may lack some of b.
 func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	defer func() {
 		p := recover()
@@ -184,12 +185,29 @@ func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead
 	if place < 0 {
 		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
 	}
-	if place == 0 {
-		return nil
+	if place > 0 {
+		before := *b
+		before.Records, before.End = b.Records[:place:place], false
+		if instead = t.Handle(ctx, &before); instead != nil {
+			return instead
+		}
 	}
-	before := *b
-	before.Records, before.End = b.Records[:place:place], false
-	return t.Handle(ctx, &before)
+	if n := t.countTodo(b.Records[place:]); n < weir.RejectedOld(err) && place+n < len(b.Records) {
+		return weir.RejectOld(at, n, err)
+	}
+	return nil
+}
+
+// countTodo returns the number of records before the first one that rows of earlier partitions
+// cover. weir must not dead-letter that one with those before it.
+func (t *term[T]) countTodo(records []weir.Record) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := slices.IndexFunc(records, func(r weir.Record) bool { return t.old.has(&r, r.Position()) })
+	if n < 0 {
+		return len(records)
+	}
+	return n
 }
 
 // unnamed wraps an error and hides from weir which record it names.

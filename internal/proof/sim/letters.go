@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -36,6 +37,9 @@ type badly struct {
 	how   int
 	n     int // number of records from index on that are skipped because of their age
 	wraps int // how the error is wrapped
+	// out contains these records if they need not follow each other in the batch of weir: a sink
+	// leaves out records that it has.
+	out []judge.ID
 }
 
 // Ways in which a handler fails at a record.
@@ -211,12 +215,11 @@ func (w *world) fails(h *handling, bad *badly) {
 	}
 	for i, id := range h.judge.IDs[from:] {
 		f := s.of(h.judge.Worker, h.judge.Epoch, id)
-		if i < untried {
-			f.untried++
-			continue
-		}
 		if untried > 0 {
-			break
+			if bad.out == nil && i < untried || slices.Contains(bad.out, id) {
+				f.untried++
+			}
+			continue
 		}
 		f.all++
 		if rejected {
