@@ -115,8 +115,84 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 	// If weir dead-letters the record instead, its partition has no row any more.
 	put := 0
 	letters := s.Letters(deadletter.Func(func(context.Context, []deadletter.Letter) error { put++; return nil }))
-	if err := letters.Put(t.Context(), []deadletter.Letter{{Stream: "orders", Shard: "0", Epoch: 1, Position: b.Records[0].Position().String()}}); err != nil || put != 1 {
-		t.Errorf("the dead letter was put %d times, and then came %v", put, err)
+	if err := letters.Put(t.Context(), []deadletter.Letter{letterOf(b.Records[0], 1)}); err != nil || put != 0 {
+		t.Errorf("a dead letter of a record with an effect was put %d times, and then came %v", put, err)
+	}
+}
+
+// letterOf returns the dead letter of a record.
+func letterOf(r weir.Record, epoch uint64) deadletter.Letter {
+	return deadletter.Letter{ID: r.SequenceNumber, Stream: "orders", Shard: "0", Epoch: epoch, Position: r.Position().String(), PartitionKey: r.PartitionKey}
+}
+
+// TestLettersOfRecordsWithEffects puts letters of a batch that was handled in part, by owners with
+// several numbers of partitions. Letters puts only those without effects. After that, their records
+// have no effects, either.
+func TestLettersOfRecordsWithEffects(t *testing.T) {
+	for _, parts := range [][2]int{{0, 0}, {16, 0}, {0, 2}, {2, 2}, {16, 2}} {
+		t.Run(fmt.Sprint(parts), func(t *testing.T) {
+			var db sinktest.Memory
+			var records []weir.Record
+			for i := range 4 {
+				records = append(records, weir.Record{SequenceNumber: fmt.Sprint(i + 1), PartitionKey: "k"})
+			}
+			open := func(parts int, epoch uint64) (*sink.Sink[*sinktest.Tx], weir.ShardHandler) {
+				s, err := sink.New(&db, sink.Options{Partitions: parts})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h, err := s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+					for _, r := range b.Records {
+						tx.Add(r.SequenceNumber)
+					}
+					return nil
+				}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: epoch, From: weir.Oldest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s, h
+			}
+			batch := func(epoch uint64, parts int, records []weir.Record) *weir.Batch {
+				return &weir.Batch{Stream: "orders", Shard: "0", Epoch: epoch, Partition: shard.Partition("k", parts), Records: slices.Clone(records), Attempt: 1}
+			}
+			_, former := open(parts[0], 1)
+			if err := former.Handle(t.Context(), batch(1, parts[0], records[:2])); err != nil {
+				t.Fatal(err)
+			}
+			s, h := open(parts[1], 2)
+			var put []string
+			letters := s.Letters(deadletter.Func(func(_ context.Context, all []deadletter.Letter) error {
+				for _, l := range all {
+					put = append(put, l.ID)
+				}
+				// The former owner is late with a record whose letter is being stored.
+				if err := former.Handle(t.Context(), batch(1, parts[0], records[:3])); !errors.Is(err, sink.ErrFenced) {
+					t.Errorf("the former owner: %v", err)
+				}
+				return nil
+			}))
+			var all []deadletter.Letter
+			for _, r := range records[:3] {
+				all = append(all, letterOf(r, 2))
+			}
+			oops := errors.New("oops")
+			failing := s.Letters(deadletter.Func(func(context.Context, []deadletter.Letter) error { return oops }))
+			if err := failing.Put(t.Context(), all); !errors.Is(err, oops) { // the position does not move
+				t.Errorf("the error of the destination became %v", err)
+			}
+			if err := letters.Put(t.Context(), all); err != nil || !slices.Equal(put, []string{"3"}) {
+				t.Errorf("letters of %v were put, %v", put, err)
+			}
+			if err := h.Handle(t.Context(), batch(2, parts[1], records)); err != nil {
+				t.Fatal(err)
+			}
+			if got := db.Effects(); !slices.Equal(got, []string{"1", "2", "4"}) {
+				t.Errorf("the effects are %v", got)
+			}
+			if err := letters.Put(t.Context(), []deadletter.Letter{letterOf(records[3], 1)}); !errors.Is(err, sink.ErrFenced) {
+				t.Errorf("letters of a late owner: %v", err)
+			}
+		})
 	}
 }
 

@@ -29,11 +29,11 @@ func (e earlier) add(k Key, at weir.Position) earlier {
 	return e
 }
 
-// has reports whether the effects of a record are stored according to one of the positions. at is
-// the position of the record.
-func (e earlier) has(r *weir.Record, at weir.Position) bool {
+// has reports whether the effects of a record are stored according to one of the positions. key is
+// the record's partition key, and at is its position.
+func (e earlier) has(key string, at weir.Position) bool {
 	for _, d := range e {
-		if at.Compare(d.at[shard.Partition(r.PartitionKey, len(d.at))]) <= 0 {
+		if at.Compare(d.at[shard.Partition(key, len(d.at))]) <= 0 {
 			return true
 		}
 	}
@@ -107,7 +107,7 @@ func judge(k Key, was Row, old earlier, b *weir.Batch) (verdict, error) {
 			continue
 		}
 		v.next.At, v.next.Ended = at, b.End
-		if old.has(r, at) {
+		if old.has(r.PartitionKey, at) {
 			continue
 		}
 		if v.todo == nil {

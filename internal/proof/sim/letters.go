@@ -322,12 +322,16 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		if alone && (p.Bisect || letter.Reason == deadletter.Rejected) {
 			calls = f.alone
 		}
+		some := w.movesPastLetters() && len(all) < letter.Together // the sink has the others
+		if some {
+			calls = f.all
+		}
 		switch was, known := s.ids[id]; {
 		case letter.App != w.app:
 			w.breaks("a worker of %s puts a dead letter of %s", w.app, letter.App)
 		case known && was != letter.ID:
 			w.breaks("the dead letters of %s have the IDs %s and %s", id, was, letter.ID)
-		case letter.Together != len(all):
+		case letter.Together != len(all) && !some:
 			w.breaks("a dead letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
 		case letter.Reason == deadletter.Age && f.untried > 0: // the handler requested it
 		case letter.Attempts > calls || letter.Attempts < 1:
@@ -356,6 +360,9 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	w.judge.Moving = w.amid()
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
+		if w.movesPastLetters() && w.sink.has[id] {
+			w.breaks("a dead letter of %s is stored, whose effect is in the sink", id)
+		}
 		s.ids[id] = letter.ID
 		s.kept++
 		of := owned{l.who, letter.Epoch, id}
