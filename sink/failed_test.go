@@ -120,6 +120,32 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 	}
 }
 
+// TestOldRecordsOfAShorterBatch lets a function fail twice: at a record, and then among the records
+// before it, which it gets alone. The second error must not leave out records of the first call.
+func TestOldRecordsOfAShorterBatch(t *testing.T) {
+	s, err := sink.New(&sinktest.Memory{}, sink.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.Handlers(func(_ context.Context, _ *sinktest.Tx, b *weir.Batch) error {
+		if len(b.Records) == 4 {
+			return weir.FailedAt(b.Records[2], errors.New("oops"))
+		}
+		return weir.RejectOld(b.Records[0], 100, errors.New("too late")) // both
+	}).Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: 1, From: weir.Oldest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &weir.Batch{Stream: "orders", Shard: "0", Epoch: 1, Attempt: 1}
+	for i := range 4 {
+		b.Records = append(b.Records, weir.Record{SequenceNumber: fmt.Sprint(i + 1)})
+	}
+	err = h.Handle(t.Context(), b)
+	if at, _ := weir.FailedRecord(err); at.SequenceNumber != "1" || weir.RejectedOld(err) != 2 {
+		t.Errorf("the error leaves out %d records from %q on, want 2 from 1 on: %v", weir.RejectedOld(err), at.SequenceNumber, err)
+	}
+}
+
 // letterOf returns the dead letter of a record.
 func letterOf(r weir.Record, epoch uint64) deadletter.Letter {
 	return deadletter.Letter{ID: r.SequenceNumber, Stream: "orders", Shard: "0", Epoch: epoch, Position: r.Position().String(), PartitionKey: r.PartitionKey}
@@ -255,7 +281,7 @@ func TestOldRecordsThatTheSinkHas(t *testing.T) {
 				{100, 0, "2", 2}, // up to the record that the sink has
 				{2, 0, "2", 2},
 				{1, 0, "2", 1},
-				{100, had, "5", 100}, // the rest of the batch
+				{100, had, "5", 2}, // the rest of the batch
 			} {
 				epoch := uint64(i + 2)
 				at, n, err := handle(open(parts, epoch, c.old), epoch, parts, records[c.from:])

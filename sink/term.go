@@ -204,7 +204,7 @@ func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead
 			return instead
 		}
 	}
-	if n := t.countTodo(b.Records[place:]); n < weir.RejectedOld(err) && place+n < len(b.Records) {
+	if n := t.countTodo(b.Records[place:]); n < weir.RejectedOld(err) {
 		return weir.RejectOld(at, n, err)
 	}
 	return nil

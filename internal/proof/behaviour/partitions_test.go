@@ -238,8 +238,13 @@ func TestOldRecordsOfASink(t *testing.T) {
 func leavesOutOld(t *testing.T, parts [2]int) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		db := new(sinktest.Memory)
-		var letters []string
+		var (
+			mu      sync.Mutex // guards letters
+			letters []string
+		)
 		to := deadletter.Func(func(_ context.Context, all []deadletter.Letter) error {
+			mu.Lock()
+			defer mu.Unlock()
 			for _, l := range all {
 				letters = append(letters, string(l.Data))
 			}
