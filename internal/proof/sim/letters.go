@@ -199,6 +199,9 @@ func (w *world) badAt(ids []judge.ID) *badly {
 // fails notes that a call of a handler failed. bad is nil if the error does not concern a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
+	if w.stage == settling && h.tx == nil {
+		w.meanwhile.failed++
+	}
 	if s == nil || h.judge.Stale || h.tx != nil { // see failsPartition
 		return
 	}
@@ -358,6 +361,9 @@ func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
 	w.judge.Moving = w.amid()
+	if w.stage == settling {
+		w.meanwhile.letters += len(all)
+	}
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		if w.movesPastLetters() && w.sink.has[id] {
