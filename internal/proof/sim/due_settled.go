@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// meanwhile counts what happened from the last fault until everything was well. It explains why that
-// took long.
+// meanwhile counts what happened from the last fault until everything was well. It explains why
+// that took long.
 type meanwhile struct {
 	killed  int   // workers that a record killed
 	failed  int   // calls of handlers that failed

@@ -1,5 +1,5 @@
-// Command ledger is the program of docs/guide/exactly-once.md and exactly-once-parallel.md: it books
-// each order once.
+// Command ledger is the program of docs/guide/exactly-once.md and exactly-once-parallel.md: it
+// books each order once.
 package main
 
 import (
