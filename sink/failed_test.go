@@ -118,6 +118,11 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 	if err := letters.Put(t.Context(), []deadletter.Letter{letterOf(b.Records[0], 1)}); err != nil || put != 0 {
 		t.Errorf("a dead letter of a record with an effect was put %d times, and then came %v", put, err)
 	}
+	killed := letterOf(b.Records[0], 1)
+	killed.Reason = deadletter.Killed
+	if err := letters.Put(t.Context(), []deadletter.Letter{killed}); err != nil || put != 1 {
+		t.Errorf("a dead letter of a record that killed workers was put %d times, and then came %v", put, err)
+	}
 }
 
 // TestOldRecordsOfAShorterBatch lets a function fail twice: at a record, and then among the records

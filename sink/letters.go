@@ -15,18 +15,21 @@ import (
 // of a shard handles a dead-lettered record again if no later record is done.
 //
 // A record whose effects are stored gets no dead letter. weir cannot know it if the answer of a
-// COMMIT was lost, or if a function fails with several records of which some took effect before.
+// COMMIT was lost, or if a function fails with several records of which some took effect before. A
+// record with the reason [deadletter.Killed] gets its dead letter in any case: weir remembers that
+// record, and does not hand it over again if the database is restored to a state without the
+// effects.
 func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {
 			return errors.New("sink: the destination passed to Letters is nil")
 		}
-		left, err := s.withoutEffects(ctx, letters)
+		put, left, err := s.withoutEffects(ctx, letters)
 		if err != nil {
 			return err
 		}
-		if len(left) > 0 {
-			if err := to.Put(ctx, left); err != nil {
+		if len(put) > 0 {
+			if err := to.Put(ctx, put); err != nil {
 				return err
 			}
 		}
@@ -59,9 +62,10 @@ func positionOf(l deadletter.Letter) (weir.Position, error) {
 	return at, nil
 }
 
-// withoutEffects returns the letters whose records have no effect in the database. It writes the
-// epoch of the letters to their rows, so that no earlier owner can store these effects later.
-func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Letter) (left []deadletter.Letter, err error) {
+// withoutEffects returns in left the letters whose records have no effect in the database, and in
+// put those that are to be put. It writes the epoch of the letters to their rows, so that no
+// earlier owner can store these effects later.
+func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Letter) (put, left []deadletter.Letter, err error) {
 	for len(letters) > 0 {
 		k, n := s.keyOf(letters[0]), 1
 		for n < len(letters) && s.keyOf(letters[n]) == k {
@@ -69,24 +73,28 @@ func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Lette
 		}
 		last, err := positionOf(letters[n-1])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		at, old, err := s.hold(ctx, k, letters[0].Epoch, last)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, l := range letters[:n] {
 			record, err := positionOf(l)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			if record.Compare(at) > 0 && !old.has(l.PartitionKey, record) {
+			has := record.Compare(at) <= 0 || old.has(l.PartitionKey, record)
+			if !has {
 				left = append(left, l)
+			}
+			if !has || l.Reason == deadletter.Killed {
+				put = append(put, l)
 			}
 		}
 		letters = letters[n:]
 	}
-	return left, nil
+	return put, left, nil
 }
 
 // hold writes the epoch of an owner to a row. It returns the position before which the effects of

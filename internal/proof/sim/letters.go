@@ -366,7 +366,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	}
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
-		if w.movesPastLetters() && w.sink.has[id] {
+		if w.movesPastLetters() && w.sink.has[id] && letter.Reason != deadletter.Killed {
 			w.breaks("a dead letter of %s is stored, whose effect is in the sink", id)
 		}
 		s.ids[id] = letter.ID
