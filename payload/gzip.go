@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -88,7 +89,7 @@ func (g Gzip) Decode(_ context.Context, payload []byte) (data []byte, marked boo
 		readers.Put(r)
 	}()
 	if err = r.Reset(bytes.NewReader(payload)); err == nil {
-		data, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
+		data, err = io.ReadAll(io.LimitReader(r, int64(min(most, math.MaxInt-1))+1))
 	}
 	switch {
 	case len(data) > most:
