@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-func encoded(t *testing.T, c Codec, data []byte) []byte {
+func encoded(t testing.TB, c Codec, data []byte) []byte {
 	t.Helper()
 	before := bytes.Clone(data)
-	p, err := c.Encode(t.Context(), data)
+	p, err := c.Encode(context.Background(), data)
 	if err != nil || !bytes.Equal(data, before) {
 		t.Fatalf("%.20q becomes %.20q, %v", before, data, err)
 	}
