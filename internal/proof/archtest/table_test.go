@@ -56,6 +56,10 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
 	{pkg: "payload", why: "codecs of payloads, for producers, handlers and filters", tests: []string{".", "filter", "kinesistest", "producer", "store/memstore"}, pure: true},
+	{
+		pkg: "payload/s3payload", why: "large payloads as objects in S3; in a module of its own", ours: []string{"payload"},
+		tests: []string{".", "deadletter", "filter", "kinesistest", "producer", "store/memstore", "internal/proof/fakes3"}, sdk: true,
+	},
 	{pkg: "payload/zstdpayload", why: "zstd as a codec; in a module of its own", ours: []string{"payload"}, tests: []string{"producer"}},
 	{pkg: "deadletter", why: "dead letters of records that were dead-lettered, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for dead letters as a test suite", ours: []string{"deadletter"}},
@@ -237,7 +241,7 @@ var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
+			".", "shard", "lease", "aggregate", "deadletter/...", "payload/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
 			"dashboard", "event", "health", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
@@ -281,7 +285,7 @@ var rows = slices.Concat(commandRows, []row{
 
 // nested lists the nested modules. They may require any modules. The root module may require only
 // the AWS SDK.
-var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "payload/s3payload", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists packages that other packages must not import, whatever the rows say.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
