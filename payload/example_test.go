@@ -138,3 +138,14 @@ func ExampleChain() {
 	// Output:
 	// 700 bytes
 }
+
+// A consumer reads what lifion-kinesis compressed with LZ-UTF8.
+func ExampleLZUTF8() {
+	data, err := payload.Decode(context.Background(), []byte("coffee, \xc7\x08!"), payload.Gzip{}, payload.LZUTF8{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", data)
+	// Output:
+	// coffee, coffee,!
+}

@@ -213,7 +213,9 @@ func TestFiltersMatchTheFieldsOfClaimChecks(t *testing.T) {
 func TestFailedUploadsAreErrorsOfPut(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
-		bucket.Control(func(call fakes3.Call) fakes3.Fault { return map[bool]fakes3.Fault{true: fakes3.Deny}[call.Method == "PUT" && call.N == 1] })
+		bucket.Control(func(call fakes3.Call) fakes3.Fault {
+			return map[bool]fakes3.Fault{true: fakes3.Deny}[call.Method == "PUT" && call.N == 1]
+		})
 		c := codec(t, bucket)
 		p, err := producer.New(srv.Client(), producer.Options{Stream: "s", Encode: c.Encode, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {

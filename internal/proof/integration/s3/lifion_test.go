@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"strings"
@@ -148,5 +149,51 @@ func TestClaimChecksOnARealServer(t *testing.T) {
 	}
 	if got, err := payload.Decode(t.Context(), p, c); err != nil || string(got) != string(data) {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// weir decompresses what lifion-kinesis 1.3.3 compresses with LZ-UTF8, of any length and alphabet,
+// and also claim checks. lifion-kinesis reads text that weir does not compress.
+func TestLZUTF8OfLifion(t *testing.T) {
+	d := servers.S3(t)
+	l, stop := startLifion(t, "http://"+d.Addr, servers.Bucket)
+	defer stop()
+	large, err := s3payload.New(servers.S3Client(d.Addr), servers.Bucket, s3payload.Options{Threshold: 2 << 10, Lifion: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := payload.Chain(large, payload.LZUTF8{})
+	random := rand.New(rand.NewPCG(1, 2))
+	shorter := 0
+	for i := range 100 {
+		// Few words, so that they are repeated at many distances.
+		words := make([]string, 2+random.IntN(200))
+		for j := range words {
+			for range 1 + random.IntN(12) {
+				words[j] += string([]rune("abcdeäöü€あ😀\n\"{}")[random.IntN(15)])
+			}
+		}
+		var text strings.Builder
+		for range random.IntN(600) {
+			text.WriteString(words[random.IntN(len(words))])
+		}
+		want := "x" + text.String()
+		p := l.encode(t, "LZ-UTF8", want)
+		got, err := payload.Decode(t.Context(), p, c)
+		if err != nil || string(got) != want {
+			t.Fatalf("text %d: %.80q, %v, want %.80q", i, got, err, want)
+		}
+		if len(p) < len(want) {
+			shorter++
+		}
+		if p, err = c.Encode(t.Context(), []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		if r := l.decode(t, "LZ-UTF8", p); r["data"] != want {
+			t.Fatalf("text %d: lifion reads %.80v, want %.80q", i, r["data"], want)
+		}
+	}
+	if shorter < 60 {
+		t.Errorf("only %d of 100 texts were compressed", shorter)
 	}
 }
