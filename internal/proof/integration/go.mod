@@ -78,6 +78,8 @@ replace github.com/weir-go/weir/deadletter/sqsletters => ../../../deadletter/sqs
 
 replace github.com/weir-go/weir/payload/s3payload => ../../../payload/s3payload
 
+replace github.com/weir-go/weir/payload/zstdpayload => ../../../payload/zstdpayload
+
 replace github.com/weir-go/weir/promweir => ../../../promweir
 
 replace github.com/weir-go/weir/sink/s3sink => ../../../sink/s3sink
