@@ -40,8 +40,8 @@ type Payload struct {
 	Binary bool   // Text is "", because the payload is neither JSON nor text
 }
 
-// Decode returns a payload for people. It decodes data with the mark of one of the codecs. Data that
-// cannot be decoded stay as they are.
+// Decode returns a payload for people. It decodes data with the mark of one of the codecs. Data
+// that cannot be decoded stay as they are.
 func Decode(data []byte, codecs map[string]payload.Codec) (p Payload) {
 	p.Data = data
 	for _, name := range slices.Sorted(maps.Keys(codecs)) {

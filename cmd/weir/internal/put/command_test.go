@@ -246,8 +246,8 @@ func TestPutAggregates(t *testing.T) {
 	clitest.CheckOrder(t, strings.Split(strings.TrimSuffix(got, "\n"), "\n"), lines)
 }
 
-// Lines are compressed after their keys are read. A line may be larger than a record if it fits when
-// it is compressed. Lines that compression does not make smaller stay as they are.
+// Lines are compressed after their keys are read. A line may be larger than a record if it fits
+// when it is compressed. Lines that compression does not make smaller stay as they are.
 func TestPutCompresses(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []string{"gzip", "zstd"} {
