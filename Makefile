@@ -3,7 +3,7 @@
 GO      ?= go
 DEPS    ?= $(CURDIR)/.deps
 # The modules of the workspace, the root first.
-MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir internal/proof/integration
+MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir payload/s3payload payload/zstdpayload internal/proof/integration
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := all
@@ -29,7 +29,7 @@ cross: ## What does not run here: everything is built and vetted for Windows and
 # Every package with tests that need Go alone, of all modules. The slowest come first, so that the
 # last minutes keep both cores busy.
 TESTED = ./cmd/weir/... . ./internal/proof/integration/sqlite/... ./internal/proof/... ./... \
-	./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... \
+	./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./payload/s3payload/... ./payload/zstdpayload/... \
 	./internal/proof/integration/chaos/...
 RUNTESTS = $(GO) run ./scripts/runtests
 
@@ -78,7 +78,7 @@ race: race-possible ## All tests under the race detector (needs a C compiler)
 
 # The packages of the library that start goroutines, except those that take long to build or to run
 # under the race detector; make race has everything.
-RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... | \
+RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./payload/s3payload/... ./payload/zstdpayload/... | \
 	grep -vE '/internal/proof/|/scripts/|/docs/|weir/(aggregate|filter|lease|shard|health|provision)$$')
 
 .PHONY: race-short

@@ -41,18 +41,19 @@ type shared struct {
 		second int64
 		text   string
 	}
-	store   *memstore.Store
-	service *model.Service
-	written map[string]int // number of records by key
-	counts  map[Fault]int
-	due     map[Fault]float64 // expected number of each fault, except for those in odds
-	struck  []string          // faults that happened
-	wrong   string
-	settled int64    // when everything was well again
-	late    []string // problems found before settled
-	begun   int      // number of lives
-	apps    []*world
-	foreign atomic.Pointer[string] // name of an application that a worker of another application passed to the store
+	store     *memstore.Store
+	service   *model.Service
+	written   map[string]int // number of records by key
+	counts    map[Fault]int
+	due       map[Fault]float64 // expected number of each fault, except for those in odds
+	struck    []string          // faults that happened
+	wrong     string
+	settled   int64    // when everything was well again
+	late      []string // problems found before settled
+	meanwhile meanwhile
+	begun     int // number of lives
+	apps      []*world
+	foreign   atomic.Pointer[string] // name of an application that a worker of another application passed to the store
 }
 
 // world is one application of a simulation, with the state that applications share.
