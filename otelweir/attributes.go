@@ -35,7 +35,8 @@ const (
 	versionKey = attribute.Key("version")
 )
 
-// kinesis is the value of systemKey and systemNameKey. OpenTelemetry has not registered a value for Kinesis.
+// kinesis is the value of systemKey and systemNameKey. OpenTelemetry has not registered a value for
+// Kinesis.
 const kinesis = "aws.kinesis"
 
 // ofStream contains the attributes of one stream. They are created only once.
