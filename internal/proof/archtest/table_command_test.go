@@ -41,7 +41,7 @@ var commandRows = []row{
 	commandRow("dead", "weir dead", "awsconf", "cli", "codecs", "deadletters", "explain", "figures", "records", "shellexec"),
 	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "codecs", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
-	commandRow("multilang", "weir multilang", "awsconf", "cli", "explain", "peers", "shellexec", "stores"),
+	commandRow("multilang", "weir multilang", "awsconf", "cli", "explain", "oldside", "peers", "shellexec", "stores"),
 	commandRow("consume", "weir consume", "awsconf", "cli", "codecs", "deadletters", "explain", "fanout", "figures", "oldside", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
