@@ -59,5 +59,4 @@ func AppendObject(buf []byte, object Object) ([]byte, error) {
 const AboutBinary = `A newline follows the data of each record. For binary records and records with
 newlines use -o json: it prints one object per line, with the shard, the
 sequence number, the key, the arrival time, and the data, as "data" if it is
-UTF-8 text, otherwise as "data_base64". Records that a producer packed into one
-are unpacked.`
+UTF-8 text, otherwise as "data_base64". Packed records are unpacked.`
