@@ -80,6 +80,7 @@ type world struct {
 	parallel weir.Concurrency
 	filters  *filters // nil if no record is dropped
 	windows  *windows // nil without windows
+	chosen   *chosen  // nil if the application reads all shards
 	// producing is nil if records are put without a producer.
 	producing *producing
 	streams   []*stream
@@ -242,6 +243,7 @@ func (w *world) prepare(o Options) {
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
+	w.makeChosen()
 	w.makeWindows()
 	w.makeSink()
 	w.makeLetters()
