@@ -38,12 +38,15 @@ const (
 	// [Leader].Streams in answers to heartbeats. Workers then only get shards of streams that they
 	// read.
 	NoteStreams
+	// NoteNumbers is the ability to store [Lease.Numbers]. A [Move] and a [Replace] clear it.
+	// Workers then recognize records that a producer sent again, see weir's Options.DropRepeats.
+	NoteNumbers
 
 	// AllAbilities contains all abilities that this version of weir knows.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams"}
+var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams", "note numbers"}
 
 // Has reports whether a contains all abilities of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

@@ -30,6 +30,7 @@ type storedLease struct {
 	Load     string `json:"w"`
 	Born     string `json:"b"`
 	Deaths   string `json:"d"` // absent in leases that the previous version wrote
+	Numbers  string `json:"n"` // absent if there are none
 }
 
 // fixedLease contains the fields of a lease that only a Replace changes.
@@ -81,6 +82,7 @@ type storedProgress struct {
 	Stalled  string        `json:"t"`
 	Load     string        `json:"w"`
 	Deaths   string        `json:"d"`
+	Numbers  string        `json:"n"`
 	Children []storedChild `json:"c"`
 }
 
@@ -131,7 +133,7 @@ func encodeReport(r lease.Report) (row, progress string, err error) {
 	list := make([]storedProgress, len(r.Progress))
 	for i, p := range r.Progress {
 		list[i] = storedProgress{Stream: p.Stream, Shard: p.Shard, Epoch: count(p.Epoch), Position: p.Position.String(), SortKey: p.Position.SortKey(),
-			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Deaths: p.Deaths, Children: []storedChild{}}
+			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Deaths: p.Deaths, Numbers: p.Numbers, Children: []storedChild{}}
 		for _, c := range p.Children {
 			fixed, err := encodeFixed(c.Parents, c.Range)
 			if err != nil {
@@ -157,7 +159,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 		return nil, err
 	}
 	return &storedLease{Fixed: fixed, Epoch: count(l.Epoch), Owner: l.Owner, Heir: l.Heir, Revoked: l.Revoked, Last: l.Last, Shunned: l.Shunned,
-		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths}, nil
+		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths, Numbers: l.Numbers}, nil
 }
 
 // kinds contains the names of the kinds of actions in the scripts.
@@ -237,7 +239,7 @@ func decodeLease(field, value string) (lease.Lease, error) {
 	if len(f.Parents) > 0 {
 		l.Parents = f.Parents
 	}
-	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, s.Deaths, lease.Load(load)
+	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Numbers, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, s.Deaths, s.Numbers, lease.Load(load)
 	return l, nil
 }
 

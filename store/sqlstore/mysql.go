@@ -79,6 +79,9 @@ var mysql = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT ''`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {leases} ADD COLUMN numbers VARBINARY(2000) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",

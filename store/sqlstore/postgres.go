@@ -80,6 +80,9 @@ var postgres = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS numbers TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {

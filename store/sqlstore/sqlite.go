@@ -76,6 +76,9 @@ var sqlite = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {prefix}leases ADD COLUMN numbers TEXT NOT NULL DEFAULT ''`,
 	}},
 	// Without this, SQLite would prefer the primary key and read all leases of the application.
 	byOwner:  " INDEXED BY {prefix}leases_owner",

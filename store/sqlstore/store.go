@@ -101,7 +101,7 @@ func (s *Store) named(query string) string {
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams | lease.NoteNumbers
 }
 
 // Heartbeat implements [lease.Store] in one transaction. On MySQL, an ordinary heartbeat is several

@@ -70,7 +70,7 @@ function on.delete(a, f, l)
 end
 
 function on.move(a, f, l)
-  l.p, l.k, l.d = a.p, a.o, ''
+  l.p, l.k, l.d, l.n = a.p, a.o, '', ''
   if a.w ~= '0' then l.b = a.w end
   if l.o ~= '' then l.r = l.o end
   own(f, l, '')
