@@ -9,6 +9,7 @@ package repeats
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/aggregate"
@@ -158,7 +159,7 @@ func Known(text string, start shard.Position) bool {
 }
 
 // Read notes a sub-record that was read, in the order of reading. number is the sequence number of
-// the stream's record. repeat is set if a record with the same number was read before.
+// the stream's record, which Read copies. repeat is set if a record with the same number was read before.
 func (t *Tracker) Read(number string, sub uint32, n aggregate.Number, arrival time.Time) (repeat bool) {
 	if n.IsZero() {
 		return false
@@ -176,13 +177,21 @@ func (t *Tracker) Read(number string, sub uint32, n aggregate.Number, arrival ti
 	if len(t.ahead) >= mostAhead {
 		t.ahead = slices.Delete(t.ahead, 0, mostAhead/10)
 	}
+	if k := len(t.ahead) - 1; k >= 0 && t.ahead[k].number == number {
+		number = t.ahead[k].number
+	} else {
+		number = strings.Clone(number)
+	}
 	t.ahead = append(t.ahead, mark{number, sub, n.Series, span{n.N, n.N}, minute})
 	return repeat
 }
 
-// Saved returns the text to store with the checkpoint upTo. It is "" if there are no numbers. The
-// calls must have ascending positions.
+// Saved returns the text to store with the checkpoint upTo. It is "" if there are no numbers, or if
+// the tracker has saved numbers of records after upTo.
 func (t *Tracker) Saved(upTo shard.Position) string {
+	if upTo.Compare(t.savedAt) < 0 {
+		return ""
+	}
 	t.fold(upTo)
 	return t.saved.encode(upTo)
 }
