@@ -494,14 +494,3 @@ func (t *Term) answer(saved shard.Position, lost bool) {
 func (t *Term) lose() {
 	t.settle(lease.Progress{}, false)
 }
-
-type termState struct {
-	returned, wanted, lost, finished, stalled bool
-	err                                       error
-}
-
-func (t *Term) state() termState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return termState{t.returned, t.wanted, t.lost, t.finished, t.stalled, t.seldom().err}
-}
