@@ -143,8 +143,8 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 }
 
 // Append appends the payload of the record to put, and returns the extended buffer. Several records
-// make a container. A single record without tags and number needs no container: its payload is its own data,
-// to be put with its own keys. Without records Append appends nothing.
+// make a container. A single record without tags and number needs no container: its payload is its
+// own data, to be put with its own keys. Without records Append appends nothing.
 func (b *Builder) Append(dst []byte) []byte {
 	if b.count == 1 && !b.tagged && b.numbers.last.count == 0 {
 		return append(dst, b.records[len(b.records)-b.last:]...)

@@ -124,8 +124,8 @@ func (b *numbers) appendTo(dst []byte) []byte {
 
 func (b *numbers) reset() { b.runs, b.last = b.runs[:0], numberRun{} }
 
-// AddNumbered is like [Builder.AddTagged], but also stores a number with the record. The zero Number
-// stores none. A record with a number is packed even if it is alone.
+// AddNumbered is like [Builder.AddTagged], but also stores a number with the record. The zero
+// Number stores none. A record with a number is packed even if it is alone.
 func (b *Builder) AddNumbered(partitionKey, explicitHashKey string, data []byte, tags Tags, n Number) error {
 	return b.add(partitionKey, explicitHashKey, data, tags, n)
 }

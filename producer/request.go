@@ -287,8 +287,8 @@ func (c *core) unfit(p *Pending) bool {
 }
 
 // takeContainer takes as many records from the front as fit into a container, but at least one. A
-// single record is sent without a container unless it has tags or a number. If most is not 0, takeContainer
-// takes at most that many records.
+// single record is sent without a container unless it has tags or a number. If most is not 0,
+// takeContainer takes at most that many records.
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()

@@ -3,8 +3,8 @@
 //
 // A [Tracker] contains exact sets of numbers, and not the highest number of each producer. A record
 // is a repeat only if its own number is in the set, so no order of records, loss of state or change
-// of shards can make a record a repeat that was not handled. State that is missing only means that a
-// repeat is handled again.
+// of shards can make a record a repeat that was not handled. State that is missing only means that
+// a repeat is handled again.
 package repeats
 
 import (
@@ -159,7 +159,8 @@ func Known(text string, start shard.Position) bool {
 }
 
 // Read notes a sub-record that was read, in the order of reading. number is the sequence number of
-// the stream's record, which Read copies. repeat is set if a record with the same number was read before.
+// the stream's record, which Read copies. repeat is set if a record with the same number was read
+// before.
 func (t *Tracker) Read(number string, sub uint32, n aggregate.Number, arrival time.Time) (repeat bool) {
 	if n.IsZero() {
 		return false

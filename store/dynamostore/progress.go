@@ -74,8 +74,8 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward and stores the load, the deaths and the numbers, if session owns the lease
-// at the epoch of p.
+// checkpoint moves a position forward and stores the load, the deaths and the numbers, if session
+// owns the lease at the epoch of p.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
 	save := func(position bool) (bool, error) {
 		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))

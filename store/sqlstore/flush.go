@@ -45,8 +45,8 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether anything but the checkpoint, its numbers and the load of the lease changed. The next
-// view then contains the leases.
+// moved reports whether anything but the checkpoint, its numbers and the load of the lease changed.
+// The next view then contains the leases.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is
