@@ -31,6 +31,7 @@ const (
 	attrDeaths      = "deaths"  // in the form of lease.Deaths
 	attrNumbers     = "numbers" // see lease.Lease.Numbers
 	attrLoad        = "load"
+	attrRate        = "rate"
 	attrBorn        = "born"
 	attrPosition    = "position"    // for people and for reading
 	attrPositionKey = "positionKey" // shard.Position.SortKey, for conditions
@@ -68,7 +69,9 @@ const (
 	// attrPaused is a set of streams. Each has the prefix pausedMark, because a set cannot contain
 	// an empty text.
 	attrPaused = "paused"
-	attrFormat = "format" // lease.Format; absent for 1
+	// attrPauseNote and a stream are the name of the attribute with the note of that pause.
+	attrPauseNote = "pause:"
+	attrFormat    = "format" // lease.Format; absent for 1
 
 	// The following attribute belongs to chunks of history.
 	attrData = "data"
@@ -158,6 +161,7 @@ func encodeLease(app string, l lease.Lease) item {
 	putText(it, attrDeaths, l.Deaths)
 	putText(it, attrNumbers, l.Numbers)
 	putNumber(it, attrLoad, uint64(l.Load))
+	putNumber(it, attrRate, l.Rate)
 	putNumber(it, attrBorn, uint64(l.Born))
 	putText(it, attrPosition, l.Position.String())
 	if len(l.Parents) > 0 {
@@ -176,6 +180,7 @@ func decodeLease(it item) (lease.Lease, error) {
 		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
 		Last: r.text(attrLast), Shunned: r.text(attrShunned), Deaths: r.text(attrDeaths), Numbers: r.text(attrNumbers), Parents: r.list(attrParents),
 		Load: lease.Load(r.upTo(attrLoad, uint64(lease.MaxLoad))), Born: int64(r.upTo(attrBorn, math.MaxInt64)),
+		Rate: r.number(attrRate, false),
 	}
 	row := r.text(attrRow)
 	key, err := parseLeaseRow(row)
@@ -238,7 +243,8 @@ type leaderRow struct {
 	changes uint64
 	token   string
 	paused  []string // sorted
-	format  uint64   // lease.Format; 0 means 1
+	notes   map[string]string
+	format  uint64 // lease.Format; 0 means 1
 }
 
 func decodeLeader(it item) (leaderRow, error) {
@@ -252,6 +258,14 @@ func decodeLeader(it item) (leaderRow, error) {
 		l.paused[i] = strings.TrimPrefix(stream, pausedMark)
 	}
 	slices.Sort(l.paused)
+	for _, stream := range l.paused {
+		if note := r.text(attrPauseNote + stream); note != "" {
+			if l.notes == nil {
+				l.notes = map[string]string{}
+			}
+			l.notes[stream] = note
+		}
+	}
 	return l, r.done()
 }
 

@@ -77,6 +77,11 @@ var sqlite = &dialect{
 		// if the worker did not report them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
 	}, {
+		// The columns contain the measured throughput in bytes per second, and the notes of paused
+		// streams as a JSON object, NULL for none.
+		`ALTER TABLE {prefix}leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0`,
+		`ALTER TABLE {prefix}applications ADD COLUMN pause_notes TEXT`,
+	}, {
 		// The column contains the numbers of handled records, see lease.Lease.Numbers.
 		`ALTER TABLE {prefix}leases ADD COLUMN numbers TEXT NOT NULL DEFAULT ''`,
 	}},

@@ -121,7 +121,7 @@ func (w *world) stores(l *life, stored []model.Stored) {
 			p.copies[copyOf{number, id}] = copyID
 			c.ids = append(c.ids, copyID)
 		}
-		w.noteContainer(one.Shard.Name, c, one.Record.Arrival, one.Record.Arrival)
+		w.noteContainer(one.Shard, c, one.Record.Arrival, one.Record.Arrival)
 		if p.drops {
 			w.exemptRepeats(one.Record.Data, c.ids)
 		}

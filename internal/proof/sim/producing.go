@@ -25,8 +25,8 @@ type producing struct {
 	makers []*maker
 	judge  *judge.Puts
 	// drops is set if workers drop repeats. seen are the numbers of the stored records.
-	drops bool
-	seen  map[aggregate.Number]bool
+	drops  bool
+	seen   map[aggregate.Number]bool
 	made   map[judge.ID]madeRecord // accepted records
 	copies map[copyOf]judge.ID     // how consumers name each stored copy
 }
