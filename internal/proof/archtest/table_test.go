@@ -34,7 +34,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "internal/shardrun", why: "one shard for one term, from its source to its checkpoint; what follows each step is a value",
-		ours:  []string{"event", "health", "internal/emit", "deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
+		ours:  []string{"event", "health", "aggregate", "internal/emit", "deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/repeats", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
 		tests: []string{"store/memstore"}, sdk: true,
 	},
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
@@ -44,8 +44,8 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
-		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
-		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver", "payload"}, sdk: true,
+		ours:  []string{"aggregate", "internal/guard", "internal/jitter", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
+		tests: []string{"kinesistest", "internal/proof/benchserver", "payload"}, sdk: true,
 	},
 	{
 		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
@@ -99,6 +99,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"health", "internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
 	{pkg: "internal/batch", why: "pages become batches: unpacked, filtered, cut, and gathered while they are not full", ours: []string{"aggregate", "internal/source", "shard"}, pure: true},
+	{pkg: "internal/repeats", why: "recognizes records that a producer sent again, by their numbers", ours: []string{"aggregate", "lease", "shard"}, tests: []string{"internal/proof/longform"}, pure: true},
 	{pkg: "internal/delivery", why: "one batch that is handed over: its records, what is done of it, and the calls that failed", ours: []string{"internal/failure", "internal/lock", "internal/source", "lease", "shard"}, tests: []string{"aggregate"}, pure: true},
 	{pkg: "internal/failure", why: "decides what follows a call of the user's code that failed, and which record kills its workers", ours: []string{"deadletter", "internal/lock", "lease", "shard"}, pure: true},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
@@ -202,7 +203,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "shard", "sink", "sink/sinktest", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "producer", "shard", "sink", "sink/sinktest", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",

@@ -413,6 +413,12 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"(without those whose keys belong to another shard) or keep-packed",
 		},
 		{
+			name: "drop-repeats", to: &s.DropRepeats,
+			rules: []rule{{s.Aggregates != weir.KeepPacked, "FLAG cannot be combined with " +
+				"--aggregates keep-packed: leave one of them out"}},
+			text: "drop handled records that were sent again",
+		},
+		{
 			name: "expired",
 			to: cli.OneOf(
 				&s.Expired,
