@@ -62,6 +62,12 @@ func (f *flow) expected() int64 {
 	return min(max(2*f.largest, smallRecord), largestRecord)
 }
 
+// fits reports whether an answer may take memory now. One always fits if there is nothing else.
+func (f *flow) fits(bytes int64) bool {
+	others := f.bytes + f.reserved
+	return others == 0 || others+bytes <= f.mostBytes
+}
+
 // answerBytes returns the memory that an answer takes while it is decoded. data is the size of its
 // records.
 func answerBytes(data int64) int64 { return data + min(data*4/3*2, decoding) }

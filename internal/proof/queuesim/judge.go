@@ -167,6 +167,7 @@ func (l *life) arrived(got []*record) {
 		l.broken("%s holds %d MiB, MaxBytes is %d MiB", l.name, bytes>>20, limit>>20)
 	}
 	l.mostWaiting = max(l.mostWaiting, waiting)
+	l.mostInFlight = max(l.mostInFlight, l.consumer.Counts().InFlight)
 	if most := l.options.Concurrency + 20 + l.aheadBound(); waiting > most {
 		l.broken("%s has fetched %d records that wait, with %d handlers", l.name, waiting, l.options.Concurrency)
 	}

@@ -49,6 +49,7 @@ func (t *tally) add(r *Result) {
 	t.deadLetters += r.deadLetters
 	t.releases += r.releases
 	t.contextsEnded += r.contextsEnded
+	t.mostInFlight = max(t.mostInFlight, r.mostInFlight)
 	if t.Happened == nil {
 		t.Happened = map[string]int{}
 	}
@@ -110,8 +111,8 @@ func report(tallies []tally, took time.Duration) {
 		if c.seeds == 0 {
 			continue
 		}
-		fmt.Printf("%-14s %4d seeds  %7.1f hours  %6d processes  %6d records  %6d deliveries  %5d handled again  %4d holds ended  %4d dead letters  %4d releases  %d broken\n",
-			Profiles[i].Name, c.seeds, c.Lasted.Hours(), c.Processes, c.Records, c.deliveries, c.again, c.holdsEnded, c.deadLetters, c.releases, c.broken)
+		fmt.Printf("%-14s %4d seeds  %7.1f hours  %6d processes  %6d records  %6d deliveries  %5d handled again  %4d holds ended  %4d dead letters  %4d releases  %4d in flight  %d broken\n",
+			Profiles[i].Name, c.seeds, c.Lasted.Hours(), c.Processes, c.Records, c.deliveries, c.again, c.holdsEnded, c.deadLetters, c.releases, c.mostInFlight, c.broken)
 		all.add(&c.Result)
 		all.seeds += c.seeds - 1
 		all.broken += c.broken

@@ -49,6 +49,7 @@ type Result struct {
 	releases    int
 
 	contextsEnded int
+	mostInFlight  int // most records that a process had at a time
 }
 
 // life is a process, from its start to its end.
