@@ -10,6 +10,7 @@ const (
 	worthwhile    = 8        // records to ask for while all handlers are busy
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
+	mostAcks      = 100      // and 10 per handler: more waiting acknowledgements stop receives
 	// decoding is what the decoder of an answer takes besides the records: one encoded record, in a
 	// buffer that may be twice as large.
 	decoding = largestRecord*4/3*2 + 1<<20
@@ -24,7 +25,7 @@ type flow struct {
 	calls    int           // receives in flight
 	asked    int           // records that these may return
 	reserved int64         // bytes that these may return
-	held     int           // received records that are not done and not in backoff
+	held     int           // received records that are not done, without some in backoff, and acknowledgements beyond their limit
 	bytes    int64         // of all received records
 	largest  int64         // size of the largest record so far
 	allowed  int           // receives that may be in flight

@@ -36,7 +36,7 @@ func (r *run) receive(now time.Time) {
 		return
 	}
 	for {
-		r.flow.held = r.active + max(0, r.pausing-10*r.options.Concurrency)
+		r.flow.held = r.active + max(0, r.pausing-10*r.options.Concurrency) + max(0, len(r.acks.queue)-10*r.options.Concurrency-mostAcks)
 		limit, bytes := r.flow.want()
 		if limit == 0 {
 			return

@@ -158,7 +158,7 @@ func (l *life) arrived(got []*record) {
 		if !l.complete(r) {
 			bytes += int64(len(r.data))
 		}
-		if !running && !l.failed[r.id] {
+		if !running && !l.failed[r.id] && !l.complete(r) {
 			waiting++
 		}
 	}
@@ -168,13 +168,14 @@ func (l *life) arrived(got []*record) {
 	}
 	l.mostWaiting = max(l.mostWaiting, waiting)
 	l.mostInFlight = max(l.mostInFlight, l.consumer.Counts().InFlight)
-	if most := l.options.Concurrency + 20 + l.aheadBound(); waiting > most {
+	if most := 10*l.options.Concurrency + 50; waiting > most {
 		l.broken("%s has fetched %d records that wait, with %d handlers", l.name, waiting, l.options.Concurrency)
 	}
+	if most := 26*l.options.Concurrency + 500; l.mostInFlight > most {
+		l.broken("%s has %d records in flight, with %d handlers", l.name, l.mostInFlight, l.options.Concurrency)
+	}
+	l.world.mostInFlight = max(l.world.mostInFlight, l.mostInFlight)
 }
-
-// aheadBound returns how many records beyond one answer may wait, because handlers are fast.
-func (l *life) aheadBound() int { return 1000 }
 
 // begin notes the begin of a handler call.
 func (l *life) begin(ctx context.Context, records []queue.Record) *call {
@@ -296,7 +297,7 @@ func (l *life) ended(err error, took time.Duration) {
 	unacked := errors.Is(err, queue.ErrNotAcknowledged)
 	switch {
 	case err == nil:
-	case abandoned && took < l.options.StopTimeout, unacked && !l.profile.faults, !abandoned && !unacked:
+	case abandoned && took < l.options.StopTimeout, unacked && !l.profile.faults && n.HoldsLost == 0, !abandoned && !unacked:
 		l.broken("%s stopped with %v", l.name, err)
 	}
 	if !abandoned && n.Handled != l.successes {

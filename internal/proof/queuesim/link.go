@@ -37,7 +37,10 @@ func (l *link) send(ctx context.Context, operation string) error {
 	}
 	l.mu.Lock()
 	latency := l.some(l.profile.latency)
-	out := time.Until(l.outage)
+	var out time.Duration
+	if l.outageOf == "" || l.outageOf == operation {
+		out = time.Until(l.outage)
+	}
 	fault, code := l.drawFault(operation)
 	l.mu.Unlock()
 	if err := sleep(ctx, latency); err != nil {

@@ -66,6 +66,7 @@ type life struct {
 	frozen      time.Time // until
 	outage      time.Time // until; calls fail
 	outageHangs bool
+	outageOf    string // operation that fails; empty for all
 	disturbed   time.Time // when the last call failed, or the process was frozen
 	stopAsked   time.Time
 	done        map[part]bool   // the process succeeded with it or stored its dead letter
@@ -246,7 +247,7 @@ func (l *life) fateOfProcess(r *rand.Rand) bool {
 		}
 	case chance(p.outages):
 		l.happenedLocked("an outage")
-		l.outage, l.outageHangs = now.Add(time.Duration(r.Int64N(int64(2*l.options.Hold)))), r.IntN(2) == 0
+		l.outage, l.outageHangs, l.outageOf = now.Add(time.Duration(r.Int64N(int64(2*l.options.Hold)))), r.IntN(2) == 0, one(r, "", "Receive", "Acknowledge", "SetVisibility")
 		l.disturbed = l.outage.Add(10 * time.Second)
 	}
 	return true
