@@ -170,6 +170,9 @@ func (r *run) arrive(rec Delivery, at time.Time) {
 				t.state = taskDone
 				continue
 			}
+			if done != nil {
+				t.history = done.failed[t.rec.Sub]
+			}
 			d.left++
 			t.begin(r)
 		}
@@ -237,13 +240,16 @@ func (r *run) forgetData(d *delivery) {
 	}
 }
 
-// drop forgets a delivery, and remembers which of its records are done.
+// drop forgets a delivery, and remembers which of its records are done and which failed.
 func (r *run) drop(d *delivery) {
 	if r.deliveries[d.RecordID] == d {
 		delete(r.deliveries, d.RecordID)
 	}
 	r.holds.set(d, time.Time{})
 	for _, t := range d.tasks {
+		if t.failures > 0 && t.state != taskDone {
+			r.finished.addFailed(d.RecordID, t.rec.Sub, t.history)
+		}
 		switch t.state {
 		case taskDone:
 			if len(d.tasks) > 1 && !d.acking {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-go/weir/deadletter"
 )
 
 // Answers that turn out larger than their reservations do not wait for each other.
@@ -93,6 +95,30 @@ func TestWaitingAcknowledgementsAreBounded(t *testing.T) {
 		}
 		if most > 400 || len(q.left()) != 0 {
 			t.Errorf("%d records in flight, %d are left", most, len(q.left()))
+		}
+	})
+}
+
+// A record that returns after its longest hold has the attempts of before.
+func TestAttemptsOutliveAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		q.most = 0
+		q.put(1, nil, nil)
+		stored := 0
+		c := q.consumer(t, Options{
+			Hold: 30 * time.Second, MaxHold: 30 * time.Second, MinBackoff: 20 * time.Second,
+			OnFailure: FailurePolicy{MaxAttempts: 5, Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { stored++; return nil })},
+		})
+		attempts := 0
+		if err, _ := runFor(t, c, time.Hour, RecordFunc(func(_ context.Context, r Record) error {
+			attempts = r.Attempt
+			return errors.New("it always fails")
+		})); err != nil {
+			t.Error(err)
+		}
+		if stored != 1 || attempts < 5 || attempts > 8 || len(q.left()) != 0 {
+			t.Errorf("%d dead letters after %d attempts, left %v", stored, attempts, q.left())
 		}
 	})
 }

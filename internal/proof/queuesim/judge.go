@@ -109,6 +109,8 @@ func (w *world) mayRelease(r *record, l *life, now time.Time) {
 	switch {
 	case l.complete(r):
 		w.broken("%s releases %s, which is handled", l.name, r.id)
+	case l.failed[r.id] && l.stopAsked.IsZero() && l.options.OnFailure.MaxAttempts == 0:
+		w.broken("%s releases %s, which failed, and does not wait", l.name, r.id)
 	case l.failed[r.id]:
 	case l.stopAsked.IsZero():
 		w.broken("%s releases %s without a reason", l.name, r.id)
@@ -174,7 +176,6 @@ func (l *life) arrived(got []*record) {
 	if most := 26*l.options.Concurrency + 500; l.mostInFlight > most {
 		l.broken("%s has %d records in flight, with %d handlers", l.name, l.mostInFlight, l.options.Concurrency)
 	}
-	l.world.mostInFlight = max(l.world.mostInFlight, l.mostInFlight)
 }
 
 // begin notes the begin of a handler call.

@@ -155,6 +155,9 @@ func (l *link) received(ctx context.Context, in queue.ReceiveInput, got []*recor
 		if err != nil {
 			r.excused = "the answer with it was lost"
 		}
+		if ctx.Err() != nil && !l.crashed { // the process ended the call
+			r.own++
+		}
 		r.late = at.Sub(began) >= in.Hold/10 || at.Sub(began) >= 2*time.Second
 	}
 	if err != nil {

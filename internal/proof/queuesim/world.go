@@ -66,7 +66,7 @@ type life struct {
 	frozen      time.Time // until
 	outage      time.Time // until; calls fail
 	outageHangs bool
-	outageOf    string // operation that fails; empty for all
+	outageOf    string    // operation that fails; empty for all
 	disturbed   time.Time // when the last call failed, or the process was frozen
 	stopAsked   time.Time
 	done        map[part]bool   // the process succeeded with it or stored its dead letter

@@ -12,8 +12,10 @@ import (
 // fails after a change, adapt the mutation.
 func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../../..")
-	if _, err := run("", 0, 0, true); err != nil {
-		t.Error(err)
+	for _, of := range simulations {
+		if _, err := run(of, "", 0, 0, true); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
