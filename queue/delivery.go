@@ -224,8 +224,8 @@ func (r *run) complete(d *delivery) {
 		r.letGo(d, releaseDelay(r.queue.Attributes.DeadLetters, d.ReceiveCount))
 		return
 	}
-	d.acking, d.ackAt = true, time.Now().Add(r.options.AckDelay)
-	if d.hold.lost || d.hold.until.Before(d.ackAt) {
+	d.acking, d.ackAt = true, time.Now().Add(ackDelay(r.options.AckDelay, r.flow.handling, r.options.Hold))
+	if d.hold.lost || d.hold.failures > 0 || d.hold.last().Before(d.ackAt) {
 		d.ackAt = time.Now()
 	}
 	r.acks.queue = append(r.acks.queue, d)

@@ -1,13 +1,15 @@
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	largestRecord = 10 << 20 // bytes of data that the service allows
 	usualRecord   = 1 << 20  // a stream allows this by default
 	smallRecord   = 64 << 10 // bytes that are reserved for a record at least
 	mostPerCall   = 10       // records of a receive, and entries of a batch
-	worthwhile    = 8        // records to ask for while all handlers are busy
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
 	mostAcks      = 100      // and 10 per handler: more waiting acknowledgements stop receives
@@ -41,7 +43,7 @@ func (f *flow) want() (limit int, bytes int64) {
 		return 0, 0
 	}
 	room := f.concurrency + f.ahead() - f.held - f.asked
-	if f.held+f.asked >= f.concurrency && room < worthwhile {
+	if f.held+f.asked >= f.concurrency && room < mostPerCall {
 		return 0, 0 // all handlers are busy, so wait until a call is worth its cost
 	}
 	// Even records of the largest size have to fit when nothing else is in memory.
@@ -76,7 +78,7 @@ func answerBytes(data int64) int64 { return data + min(data*4/3*2, decoding) }
 // ahead returns how many records may wait for a handler: as many as are handled during two
 // receives and ten more, but never more than are handled within half of a hold.
 func (f *flow) ahead() int {
-	n := mostPerCall + 2*f.rate*f.took.Seconds()
+	n := mostPerCall + math.Ceil(2*f.rate*f.took.Seconds())
 	if f.handling > 0 {
 		n = min(n, float64(f.concurrency)*(f.hold/2).Seconds()/f.handling.Seconds())
 	} else {

@@ -51,6 +51,15 @@ func releaseDelay(deadLetters string, receiveCount int) time.Duration {
 	return min(low<<min(max(receiveCount-1, 0), 16), high)
 }
 
+// ackDelay returns how long an acknowledgement waits for others. handling is the average time of a
+// handler call.
+func ackDelay(option, handling, hold time.Duration) time.Duration {
+	if option > 0 {
+		return option
+	}
+	return max(min(handling, hold/2), 100*time.Millisecond)
+}
+
 // builtIn is the target of dead letters in the queue itself.
 const builtIn = "BUILT_IN"
 

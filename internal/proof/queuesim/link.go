@@ -81,7 +81,7 @@ func (l *link) answer(ctx context.Context, slow time.Duration) error {
 func (l *link) drawn(operation string) (lost bool, slow time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.faulty() {
+	if !l.faulty() || l.profile.onlyHolds && operation != "SetVisibility" {
 		return false, 0
 	}
 	if lost = l.chance(l.profile.lost); lost {

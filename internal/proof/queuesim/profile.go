@@ -24,6 +24,7 @@ type Profile struct {
 
 	throttled, failing, lost, partial, slow float64 // chances of faults of a call or entry
 	outages, freezes, crashes, restarts     float64 // chances in each ten seconds of a process
+	onlyHolds                               bool    // faults concern only extensions
 	unclear                                 bool    // the service has the less likely behaviours
 
 	failures float64 // share of records that fail once or twice
@@ -53,6 +54,11 @@ var Profiles = []Profile{
 		processes: [2]int{1, 4}, records: [2]int{50, 250}, lasts: 3 * time.Minute, latency: 50 * time.Millisecond,
 		faults: true, throttled: 0.05, failing: 0.05, lost: 0.1, partial: 0.1, slow: 0.03, outages: 0.05, unclear: true,
 		failures: 0.05, slowly: 0.1, packed: 0.1,
+	},
+	{
+		Name: "holds", about: "slow handlers, whose extensions are late, fail and are lost",
+		processes: [2]int{2, 4}, records: [2]int{30, 100}, lasts: 3 * time.Minute, latency: 20 * time.Millisecond,
+		faults: true, partial: 0.05, slow: 0.3, outages: 0.3, onlyHolds: true, slowly: 0.4, packed: 0.2,
 	},
 	{
 		Name: "crashes", about: "processes crash, freeze beyond their holds and are restarted",
