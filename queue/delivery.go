@@ -224,7 +224,7 @@ func (r *run) complete(d *delivery) {
 		r.letGo(d, releaseDelay(r.queue.Attributes.DeadLetters, d.ReceiveCount))
 		return
 	}
-	d.acking, d.ackAt = true, time.Now().Add(ackDelay(r.options.AckDelay, r.flow.handling, r.options.Hold))
+	d.acking, d.ackAt = true, time.Now().Add(ackDelay(r.options.AckDelay, r.flow.handling, r.options.Hold, r.options.Concurrency))
 	if d.hold.lost || d.hold.failures > 0 || d.hold.last().Before(d.ackAt) {
 		d.ackAt = time.Now()
 	}

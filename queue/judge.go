@@ -51,13 +51,14 @@ func releaseDelay(deadLetters string, receiveCount int) time.Duration {
 	return min(low<<min(max(receiveCount-1, 0), 16), high)
 }
 
-// ackDelay returns how long an acknowledgement waits for others. handling is the average time of a
-// handler call.
-func ackDelay(option, handling, hold time.Duration) time.Duration {
+// ackDelay returns how long an acknowledgement waits for others: by default, for as long as the
+// handlers need for ten records. handling is the average time of a handler for a record.
+func ackDelay(option, handling, hold time.Duration, concurrency int) time.Duration {
 	if option > 0 {
 		return option
 	}
-	return max(min(handling, hold/2), 100*time.Millisecond)
+	ten := mostPerCall * handling / time.Duration(concurrency)
+	return max(min(ten, hold/2), 100*time.Millisecond)
 }
 
 // builtIn is the target of dead letters in the queue itself.

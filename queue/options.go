@@ -53,8 +53,8 @@ type Options struct {
 	MaxHold time.Duration
 	// AckDelay is how long an acknowledgement waits for others, 1 ms to 10 s. Ten acknowledgements
 	// do not wait. A longer time saves calls, and after a crash the records that waited are handled
-	// again. Defaults to the average time of a handler call, but 100 ms to half of Hold: then
-	// about as many records wait as are being handled.
+	// again. Defaults to the time that the handlers need for ten records, from 100 ms to half of
+	// Hold.
 	AckDelay time.Duration
 	// MinBackoff and MaxBackoff are the pauses after the first and after many failures of a record,
 	// 10 ms to 1 h. They default to 1 s and 1 min. The pause doubles in between, and up to half of

@@ -17,6 +17,8 @@ func TestThroughputAndCalls(t *testing.T) {
 		calls    float64 // most per record, without extensions
 	}{
 		{1, time.Millisecond, 0.9, 0.25},
+		{1, 20 * time.Millisecond, 0.9, 0.25},
+		{1, time.Second, 0.9, 0.27}, // the first and the last calls are not full
 		{10, time.Millisecond, 0.8, 0.25},
 		{100, 40 * time.Millisecond, 0.8, 0.25},
 		{10, time.Second, 0.9, 0.25},
@@ -27,7 +29,7 @@ func TestThroughputAndCalls(t *testing.T) {
 			q := newFakeQueue()
 			q.delay = 10 * time.Millisecond
 			possible := float64(c.handlers) / c.handling.Seconds()
-			d := max(2*time.Second, 40*c.handling)
+			d := max(2*time.Second, 100*c.handling)
 			q.put(int(possible*d.Seconds())+100, nil, nil)
 			cons := q.consumer(t, Options{Concurrency: c.handlers, StopTimeout: time.Hour})
 			if err, _ := runFor(t, cons, d, RecordFunc(func(context.Context, Record) error {

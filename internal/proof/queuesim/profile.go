@@ -120,7 +120,7 @@ func (p *Profile) drawOptions(r *rand.Rand) queue.Options {
 		o.Concurrency = one(r, 1, 5, 20, 100)
 	}
 	if p.fast {
-		o.Concurrency = one(r, 10, 50, 100)
+		o.Concurrency = one(r, 5, 10, 30)
 	}
 	o.OnFailure.OutageGrace = one(r, time.Duration(-1), 10*time.Second, 2*time.Minute)
 	if p.poison > 0 {

@@ -247,7 +247,7 @@ func (l *life) fateOfProcess(r *rand.Rand) bool {
 		}
 	case chance(p.outages):
 		l.happenedLocked("an outage")
-		l.outage, l.outageHangs, l.outageOf = now.Add(time.Duration(r.Int64N(int64(2*l.options.Hold)))), r.IntN(2) == 0, one(r, "", "Receive", "Acknowledge", "SetVisibility")
+		l.outage, l.outageHangs, l.outageOf = now.Add(time.Duration(r.Int64N(int64(2*l.options.Hold)))), r.IntN(2) == 0, one(r, "", "Receive", "Acknowledge", "Acknowledge", "SetVisibility")
 		if p.onlyHolds {
 			l.outageOf = "SetVisibility"
 		}

@@ -5,6 +5,7 @@ package queues_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +26,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/queue"
 )
+
+var full = flag.Bool("full", false, "the sizes of make bench-queue")
 
 // A process with this variable consumes a queue and prints its costs.
 const consumerVariable = "WEIR_QUEUES_CONSUMER"
@@ -183,13 +186,18 @@ func output(t *testing.T, cmd *exec.Cmd) (c costs) {
 func filled(t *testing.T, records int) (s *kinesistest.Server, arn string) {
 	t.Helper()
 	s = kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true})
+	return s, fill(s, records)
+}
+
+// fill creates a queue with records.
+func fill(s *kinesistest.Server, records int) (arn string) {
 	s.CreateOnDemandStream("s")
 	arn = s.CreateQueue(kinesistest.Queue{Stream: "s", Name: "q", FromOldest: true, MaxReceiveCount: 100})
 	data := make([]byte, 1<<10)
 	for i := range records {
 		s.Put("s", strconv.Itoa(i), data)
 	}
-	return s, arn
+	return arn
 }
 
 // verdict returns a mark for a figure beside its target.
@@ -228,20 +236,27 @@ func TestCosts(t *testing.T) {
 	t.Logf("CPU: %.2f of the plain loop, %.3f of boto3", own.CPU.Seconds()/loop.CPU.Seconds(), own.CPU.Seconds()/boto.CPU.Seconds())
 }
 
-// TestThroughput prints the throughput if each call takes 10 ms and each record 20 ms.
+// TestThroughput prints the throughput if each call takes 10 ms and each record 20 ms, in virtual
+// time.
 func TestThroughput(t *testing.T) {
-	if !*full {
-		t.Skip("run it with -full")
-	}
 	const handling = 20 * time.Millisecond
 	for _, handlers := range []int{1, 10, 100} {
-		records := handlers * 250 // five seconds
-		s, arn := filled(t, records)
-		s.Control("", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 10 * time.Millisecond} })
-		c := child(t, settings{URL: s.URL(), ARN: arn, Records: records, Concurrency: handlers, Handling: handling})
-		rate, possible := float64(c.Records)/c.Took.Seconds(), float64(handlers)/handling.Seconds()
-		t.Logf("10 ms per call, %3d handlers of %v: %6.0f of %6.0f records a second (%.0f%%), %.3f calls per record, %d calls for extensions, %.0f µs CPU per record",
-			handlers, handling, rate, possible, 100*rate/possible, float64(c.Calls)/float64(c.Records), c.Extensions, float64(c.CPU.Microseconds())/float64(c.Records))
+		synctest.Test(t, func(t *testing.T) {
+			records := handlers * 100 // two seconds
+			s := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, InMemory: true, NoLimits: true})
+			arn := fill(s, records)
+			s.Control("", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 10 * time.Millisecond} })
+			cfg := config(s.URL())
+			cfg.HTTPClient = s.HTTPClient()
+			c, err := weir(t.Context(), cfg, &settings{ARN: arn, Records: records, Concurrency: handlers, Handling: handling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rate, possible := float64(c.Records)/c.Took.Seconds(), float64(handlers)/handling.Seconds()
+			calls := float64(c.Calls) / float64(c.Records)
+			t.Logf("10 ms per call, %3d handlers of %v: %6.0f of %6.0f records a second, target at least 80%%: %s; %.3f calls per record, target at most 0.25: %s; %d calls for extensions",
+				handlers, handling, rate, possible, verdict(rate >= 0.8*possible), calls, verdict(calls <= 0.25), c.Extensions)
+		})
 	}
 }
 
