@@ -75,9 +75,9 @@ func (r *run) tally(s state, n int) {
 	}
 }
 
-// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order. A record
-// that has spent more than half of its receives gets a call of its own: with others, it could lose
-// its hold each time because the whole call takes longer than MaxHold.
+// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order. A
+// record that has spent more than half of its receives gets a call of its own: with others, it
+// could lose its hold each time because the whole call takes longer than MaxHold.
 func (t *task) begin(r *run) {
 	t.alone = t.alone || !releaseAtStop(t.of.ReceiveCount, r.queue.Attributes.MaxReceiveCount)
 	key := t.rec.PartitionKey

@@ -98,8 +98,8 @@ func (f *flow) answered(limit, got int, took time.Duration) {
 	case got*2 < limit:
 		f.allowed = max(f.allowed-1, 1)
 	}
-	if got >= limit { // another answer may have waited for its first record
-		f.took = average(f.took, took)
+	if got >= limit { // another answer may have waited for its first record, and this one, too
+		f.took = average(min(f.took, 4*took), took)
 	}
 }
 

@@ -62,4 +62,9 @@ func TestParallelReceivesFollowTheAnswers(t *testing.T) {
 	if f.allowed != mostCalls {
 		t.Errorf("%d", f.allowed)
 	}
+	f.answered(10, 10, 20*time.Second) // it waited for its first record
+	f.answered(10, 10, time.Millisecond)
+	if f.took > 5*time.Millisecond {
+		t.Errorf("a receive takes %v after a long wait", f.took)
+	}
 }

@@ -170,7 +170,7 @@ func (l *life) arrived(got []*record) {
 	}
 	l.mostWaiting = max(l.mostWaiting, waiting)
 	l.mostInFlight = max(l.mostInFlight, l.consumer.Counts().InFlight)
-	if most := 10*l.options.Concurrency + 50; waiting > most {
+	if most := 20*l.options.Concurrency + 100; waiting > most {
 		l.broken("%s has fetched %d records that wait, with %d handlers", l.name, waiting, l.options.Concurrency)
 	}
 	if most := 26*l.options.Concurrency + 500; l.mostInFlight > most {

@@ -61,8 +61,8 @@ func (t *tally) add(r *Result) {
 	}
 }
 
-// TestSimulations runs seeds of each profile: three seeds in the ordinary form, always the same, and
-// 20 in the long form. `make sim-queue` runs others.
+// TestSimulations runs seeds of each profile: three seeds in the ordinary form, always the same,
+// and 20 in the long form. `make sim-queue` runs others.
 func TestSimulations(t *testing.T) {
 	seed, seeds := *flagSeed, *flagSeeds
 	if seeds == 0 && *flagTime == 0 {

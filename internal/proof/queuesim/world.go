@@ -293,8 +293,8 @@ func (l *life) happenedLocked(what string) {
 	}
 }
 
-// The life is the handler of the log of its consumer. The consumer writes most lines in its loop, so
-// a frozen process stops the loop there.
+// The life is the handler of the log of its consumer. The consumer writes most lines in its loop,
+// so a frozen process stops the loop there.
 
 func (l *life) Enabled(context.Context, slog.Level) bool { return true }
 func (l *life) WithAttrs([]slog.Attr) slog.Handler       { return l }

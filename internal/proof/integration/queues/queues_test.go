@@ -29,7 +29,7 @@ import (
 
 var full = flag.Bool("full", false, "the sizes of make bench-queue")
 
-// A process with this variable consumes a queue and prints its costs.
+// consumerVariable makes a process a child process. It contains the settings.
 const consumerVariable = "WEIR_QUEUES_CONSUMER"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// settings are those of a consuming process.
+// settings are the settings of a child process.
 type settings struct {
 	URL, ARN    string
 	Plain       bool // a loop of one receive and one acknowledgement
@@ -52,7 +52,7 @@ type settings struct {
 	Handling    time.Duration
 }
 
-// costs are what a process prints.
+// costs is the output of a child process.
 type costs struct {
 	Records       int
 	CPU           time.Duration
@@ -72,7 +72,7 @@ func config(url string) aws.Config {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// consume runs in a process of its own.
+// consume is the main function of a child process. It prints costs as JSON.
 func consume(text string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -157,7 +157,7 @@ func plain(ctx context.Context, cfg aws.Config, s *settings) (c costs, err error
 	return c, nil
 }
 
-// child runs the settings in a process of its own.
+// child starts a child process with the settings, and returns its costs.
 func child(t *testing.T, s settings) costs {
 	t.Helper()
 	text, err := json.Marshal(s)
@@ -200,7 +200,7 @@ func fill(s *kinesistest.Server, records int) (arn string) {
 	return arn
 }
 
-// verdict returns a mark for a figure beside its target.
+// verdict returns "met" or "MISSED".
 func verdict(ok bool) string {
 	if ok {
 		return "met"

@@ -27,6 +27,19 @@ func TestTheNumberOfMutationsIsStated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queues, err := filepath.Glob("internal/proof/queuesim/mutations/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"docs/decisions/0026-queues.md", "docs/correctness.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(" in %d ways", len(queues)); !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", page, want)
+		}
+	}
 	for _, page := range []string{"Makefile", "docs/correctness.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/weir-go/weir/queue"
 )
 
-const workerVariable = "WEIR_QUEUECHAOS_WORKER"
+const workerVariable = "WEIR_CHAOS_QUEUE_WORKER"
 
 // worker is the configuration of a process.
 type worker struct{ URL, ARN, Journal string }
 
-// work consumes the queue in a process of its own, until SIGTERM or the end of its parent.
+// work consumes the queue until SIGTERM or the end of the parent process.
 func work(text string) error {
 	var w worker
 	if err := json.Unmarshal([]byte(text), &w); err != nil {

@@ -1,4 +1,4 @@
-// Command queuechaos consumes a queue of weir local with real processes. It kills, freezes and
+// Command queues consumes a queue of weir local with real processes. It kills, freezes and
 // restarts the processes, and a proxy makes their calls fail. In the end it checks with the files
 // that the handlers wrote that no record is lost, and explains each record that was handled again.
 //
@@ -51,9 +51,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Printf("queuechaos: %d processes for %v, seed %d\n", *workers, *lasts, *seed)
+	fmt.Printf("chaos-queue: %d processes for %v, seed %d\n", *workers, *lasts, *seed)
 	if err := run(ctx, *program, *lasts, *workers, *rate, *seed); err != nil {
-		fmt.Fprintln(os.Stderr, "queuechaos:", err)
+		fmt.Fprintln(os.Stderr, "chaos-queue:", err)
 		os.Exit(1)
 	}
 }
@@ -76,7 +76,7 @@ func config(url string) aws.Config {
 }
 
 func run(ctx context.Context, program string, lasts time.Duration, workers, rate int, seed uint64) error {
-	dir, err := os.MkdirTemp("", "queuechaos")
+	dir, err := os.MkdirTemp("", "chaos-queue")
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func run(ctx context.Context, program string, lasts time.Duration, workers, rate
 	if err != nil {
 		return err
 	}
-	// Faults spend receives. No record may become a dead letter because of them.
+	// Faults spend receives, and dead letters would look like lost records.
 	if _, err := client.UpdateQueue(ctx, arn, queue.Attributes{DeadLetters: "BUILT_IN", MaxReceiveCount: 1000}); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func missing(all []handling, puts int) int {
 	return n
 }
 
-// verdict is what the journals show.
+// verdict is the result of all journals.
 type verdict struct {
 	puts, lost, again, unexplained int
 	reasons                        map[string]int // records that were handled again, by fault
