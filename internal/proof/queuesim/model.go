@@ -103,13 +103,16 @@ func (s *service) bury(r *record) {
 func (s *service) receive(l *life, limit int, hold time.Duration) (got []*record, out []queue.Delivery, next time.Time) {
 	now := time.Now()
 	next = s.settle(now)
-	for _, i := range s.random.Perm(min(len(s.live), 200)) {
-		r := s.live[i]
+	var visible []*record
+	for _, r := range s.live {
+		if r.holder == nil && len(visible) < 64 {
+			visible = append(visible, r)
+		}
+	}
+	for _, i := range s.random.Perm(len(visible)) {
+		r := visible[i]
 		if len(out) == limit {
 			break
-		}
-		if r.holder != nil {
-			continue
 		}
 		if s.most > 0 && r.count >= s.most {
 			s.bury(r)
