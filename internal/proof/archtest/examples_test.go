@@ -36,7 +36,6 @@ var withoutExample = map[string]string{
 	"lease.Unknown":         "a part of Plan, which has an example",
 	"lease.Waiting":         "a part of Plan, which has an example",
 	"lease.Withheld":        "a part of Plan, which has an example",
-	"lease.LoadOf":          "a part of Plan, which has an example",
 	"lease.StreamsOf":       "a part of Plan, which has an example",
 	"..IsRejected":          "package queue calls handlers with it; a program does not start with it",
 	"lease.NewWatch":        "workers watch heartbeats with it; a program does not start with it",
@@ -50,7 +49,7 @@ var methodsToStartWith = []string{
 // notRun contains the packages whose examples have no output, because they need a server that the
 // tests of the package do not start, or a *testing.T.
 var notRun = map[string]bool{
-	"deadletter/sqlletters": true, "deadletter/sqsletters": true, "sink/s3sink": true,
+	"deadletter/sqlletters": true, "deadletter/sqsletters": true, "payload/s3payload": true, "sink/s3sink": true,
 	"sink/s3sink/s3letters": true, "sink/sqlsink": true, "store/dynamostore": true,
 	"store/redisstore": true, "store/sqlstore": true, "weirtest": true,
 }
