@@ -103,7 +103,7 @@ func (e *event) explains(h handling) bool {
 	if e.life != "" && e.life != h.life {
 		return false
 	}
-	return e.began.Before(h.end.Add(hold)) && e.end.After(h.began)
+	return e.began.Before(h.end.Add(hold)) && !e.end.Before(h.began)
 }
 
 // near returns the faults around a handling, with their times after its begin.
