@@ -98,7 +98,7 @@ type Counts struct {
 	Receives, EmptyReceives, FailedReceives int // calls
 	AckCalls, VisibilityCalls               int // calls
 	Received                                int // deliveries of records or aggregates
-	Redelivered                             int // deliveries of records that this process still had or had handled
+	Redelivered                             int // deliveries of records that this process still had, or had before
 	Handled                                 int // records that the handler succeeded with
 	Failed                                  int // records in failed calls of the handler
 	Acknowledged                            int // deliveries
