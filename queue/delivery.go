@@ -195,7 +195,7 @@ func (r *run) revive(d *delivery, h hold) {
 // unpack makes the tasks of a delivery.
 func (r *run) unpack(d *delivery) {
 	rec := Record{
-		Data: d.Data, PartitionKey: d.PartitionKey, ID: d.RecordID, Arrived: d.Arrived, FirstReceived: d.FirstReceived, ReceiveCount: d.ReceiveCount,
+		Data: d.Data, Queue: r.arn, PartitionKey: d.PartitionKey, ID: d.RecordID, Arrived: d.Arrived, FirstReceived: d.FirstReceived, ReceiveCount: d.ReceiveCount,
 	}
 	if !r.options.KeepPacked && aggregate.Marked(d.Data) {
 		var a aggregate.Aggregate

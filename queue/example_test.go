@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/queue"
 )
@@ -80,4 +81,27 @@ func ExampleNewClient() {
 	})
 	fmt.Println(d.Name, d.Attributes.MaxReceiveCount, err)
 	// Output: invoices 50 <nil>
+}
+
+// A program passes dead letters to its handler again.
+func ExampleFromLetter() {
+	letter := deadletter.Letter{
+		Stream: "arn:aws:kinesis:eu-west-1:111122223333:queue/q-1", Shard: deadletter.QueueShard, Position: "r1+2", Data: []byte("two teas"),
+	}
+	handle := func(_ context.Context, r queue.Record) error {
+		fmt.Printf("%s: %s\n", r.Key(), r.Data)
+		return nil
+	}
+	// deadletter.Retry calls a function like this one with the items of a box, and marks them.
+	again := func(ctx context.Context, i deadletter.Item) error {
+		r, ok := queue.FromLetter(&i.Letter)
+		if !ok {
+			return errors.New("the dead letter is not about a record of a queue")
+		}
+		return handle(ctx, r)
+	}
+	fmt.Println(again(context.Background(), deadletter.Item{Letter: letter}))
+	// Output:
+	// r1+2: two teas
+	// <nil>
 }

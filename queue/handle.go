@@ -215,7 +215,7 @@ func (r *run) letter(t *task, why deadletter.Reason, now time.Time) deadletter.L
 	worker, _ := os.Hostname() // only a hint for operators
 	position := t.rec.Key()
 	l := deadletter.Letter{
-		Version: deadletter.Version, Stream: r.arn, Shard: "queue", Position: position,
+		Version: deadletter.Version, Stream: r.arn, Shard: deadletter.QueueShard, Position: position,
 		PartitionKey: t.rec.PartitionKey, Arrived: t.rec.Arrived, Data: t.rec.Data,
 		App: r.options.App, Worker: worker + "/" + strconv.Itoa(os.Getpid()),
 		GivenUp: now, Reason: why, Attempts: t.attempts, FirstFailure: t.first, LastFailure: t.latest, Together: 1,

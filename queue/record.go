@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/deadletter"
 )
 
 // Record is one record of a queue. Data and Tags must not be changed. They may be kept.
 type Record struct {
 	// Data is the payload.
 	Data []byte
+	// Queue is the ARN of the queue.
+	Queue string
 	// PartitionKey is the key that the producer chose. It may be empty.
 	PartitionKey string
 	// ID is the record ID of the service. It is the same for each delivery of the record, and in
@@ -39,6 +42,17 @@ func (r *Record) Key() string {
 		return r.ID
 	}
 	return r.ID + "+" + strconv.Itoa(r.Sub)
+}
+
+// FromLetter returns the record of a dead letter, so that a program can pass it to its handler
+// again. Its Key is that of the original record. Attempt is 1, and FirstReceived, ReceiveCount and
+// Tags are unknown. ok is false if the dead letter is not about a record of a queue.
+func FromLetter(l *deadletter.Letter) (r Record, ok bool) {
+	of, ok := l.Queue()
+	if !ok {
+		return Record{}, false
+	}
+	return Record{Data: l.Data, Queue: of.Queue, PartitionKey: l.PartitionKey, ID: of.ID, Sub: of.Sub, Arrived: l.Arrived, Attempt: 1}, true
 }
 
 // Handler handles records. Implementations are [RecordFunc] and [BatchFunc].
