@@ -93,6 +93,21 @@ func Failed(r Record, err error) error {
 	return &failedError{r.Key(), err}
 }
 
+// FailedRecords returns the records that err names with [Failed]. It returns nil if a part of err
+// names no record, because any of the records may then have failed.
+func FailedRecords(err error, records []Record) (named []Record) {
+	keys, whole := failures(err)
+	if whole {
+		return nil
+	}
+	for i := range records {
+		if keys[records[i].Key()] != nil {
+			named = append(named, records[i])
+		}
+	}
+	return named
+}
+
 type failedError struct {
 	key string
 	err error
