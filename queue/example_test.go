@@ -66,6 +66,16 @@ func ExampleFailed() {
 	// Output: the order is empty
 }
 
+// A handler that passes records on to another one finds out which of them failed.
+func ExampleFailedRecords() {
+	records := []queue.Record{{ID: "1"}, {ID: "2"}}
+	err := queue.Failed(records[1], errors.New("out of tea"))
+	for _, r := range queue.FailedRecords(err, records) {
+		fmt.Println(r.Key(), "failed:", err)
+	}
+	// Output: 2 failed: out of tea
+}
+
 // A client makes single calls. Here it creates a queue that begins with the oldest record.
 func ExampleNewClient() {
 	srv, cfg := start()

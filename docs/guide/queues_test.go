@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"os"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/queue"
+	"github.com/weir-go/weir/sink/sqlsink"
 )
 
 // createQueue creates a queue that begins with the oldest record of a stream.
@@ -46,6 +48,43 @@ func decodeOrder(_ context.Context, r queue.Record) error {
 		return weir.Reject(err)
 	}
 	return nil
+}
+
+// bookOnce books the orders of a queue.
+func bookOnce(ctx context.Context, db *sql.DB, c *queue.Consumer) error {
+	sink, err := sqlsink.NewQueue(db, sqlsink.QueueOptions{Dialect: sqlsink.Postgres, App: "billing"})
+	if err != nil {
+		return err
+	}
+	if err := sink.Migrate(ctx); err != nil { // creates the table of handled records
+		return err
+	}
+	return c.Run(ctx, sink.Handler(bookQueued))
+}
+
+// bookQueued books the records that are not booked yet. It writes only through tx.
+func bookQueued(ctx context.Context, tx *sql.Tx, records []queue.Record) error {
+	for _, r := range records {
+		var order struct{ ID string }
+		if err := json.Unmarshal(r.Data, &order); err != nil {
+			return queue.Failed(r, weir.Reject(err))
+		}
+		_, err := tx.ExecContext(ctx,
+			`insert into bookings (id, customer) values ($1, $2)`, order.ID, r.PartitionKey)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A record that is no order is named. The database of the page is not started here.
+func TestOrdersThatAreNotBooked(t *testing.T) {
+	_ = bookOnce
+	records := []queue.Record{{ID: "r1", Data: []byte("tea")}}
+	if err := bookQueued(t.Context(), nil, records); !weir.IsRejected(err) || len(queue.FailedRecords(err, records)) != 1 {
+		t.Errorf("%v", err)
+	}
 }
 
 // The page's consumer acknowledges orders and writes dead letters of other records.

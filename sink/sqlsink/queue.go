@@ -54,9 +54,9 @@ type QueueOptions struct {
 type QueueFunc func(ctx context.Context, tx *sql.Tx, records []queue.Record) error
 
 // Queue applies the records of Kinesis queues to a database exactly once. The transaction with the
-// effects of a record also stores its key: the application, the ARN of the queue, the record ID, and
-// the number of the record in its aggregate. A record whose key is stored has no effect again. The
-// keys are deleted after [QueueOptions].Window, in small steps after other transactions.
+// effects of a record also stores its key: the application, the ARN of the queue, the record ID,
+// and the number of the record in its aggregate. A record whose key is stored has no effect again.
+// The keys are deleted after [QueueOptions].Window, in small steps after other transactions.
 //
 // A Queue is safe for concurrent use by any number of processes.
 type Queue struct {
@@ -114,20 +114,20 @@ func NewQueue(db *sql.DB, o QueueOptions) (*Queue, error) {
 	return q, nil
 }
 
-// Handler returns a handler for [queue.Consumer.Run]. It calls apply with the records of a call that
-// have not taken effect, and acknowledges the others. [queue.Options].BatchSize limits the records
-// of a transaction, and Concurrency the transactions at the same time. The connection pool should
-// allow one connection more.
+// Handler returns a handler for [queue.Consumer.Run]. It calls apply with the records of a call
+// that have not taken effect, and acknowledges the others. [queue.Options].BatchSize limits the
+// records of a transaction, and Concurrency the transactions at the same time. The connection pool
+// should allow one connection more.
 func (q *Queue) Handler(apply QueueFunc) queue.BatchFunc {
 	return func(ctx context.Context, records []queue.Record) error {
 		return q.Apply(ctx, records, apply)
 	}
 }
 
-// Apply applies records as the handler of [Queue.Handler] does. Use it to handle dead letters again,
-// with the records of [queue.FromLetter]: a record that has taken effect meanwhile has no effect
-// again. Apply returns nil when all records have taken effect. It returns [ErrLocked] if another
-// transaction with one of the records does not end.
+// Apply applies records as the handler of [Queue.Handler] does. Use it to handle dead letters
+// again, with the records of [queue.FromLetter]: a record that has taken effect meanwhile has no
+// effect again. Apply returns nil when all records have taken effect. It returns [ErrLocked] if
+// another transaction with one of the records does not end.
 func (q *Queue) Apply(ctx context.Context, records []queue.Record, apply QueueFunc) error {
 	if apply == nil {
 		return errors.New("sqlsink: the function passed to the Queue is nil")

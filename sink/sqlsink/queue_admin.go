@@ -20,9 +20,12 @@ func (q *Queue) Schema() string {
 	return all
 }
 
-// Migrate creates the table and its index unless they exist. It returns an error if the table exists
-// and is not a table of handled records. Like [Sink.Migrate] it may be repeated and called
-// concurrently, and needs permissions that workers do not need.
+// Migrate creates the table and its index unless they exist. It returns an error if the table
+// exists and is not a table of handled records.
+//
+// It may be repeated, and any number of processes may call it at the same time. No other function
+// of the library calls it. It needs permissions to create and change tables, which workers and
+// operators do not need: call it when a program is deployed, as a separate user.
 func (q *Queue) Migrate(ctx context.Context) error {
 	probe := q.named("SELECT app, queue, record, handled FROM {table} WHERE 1 = 0")
 	for _, statement := range []string{q.queries.table, q.queries.index} {
@@ -37,8 +40,8 @@ func (q *Queue) Migrate(ctx context.Context) error {
 }
 
 // Forget deletes the keys of the application that are older than [QueueOptions].Window, and returns
-// their number. It deletes them in steps of 1,000. A Queue that applies records does this by itself.
-// Forget is for applications that no longer run.
+// their number. It deletes them in steps of 1,000. A Queue that applies records does this by
+// itself. Forget is for applications that no longer run.
 func (q *Queue) Forget(ctx context.Context) (n int, err error) {
 	for {
 		some, err := q.forgetStep(ctx)

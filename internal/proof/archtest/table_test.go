@@ -178,8 +178,8 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "sink/sinktest", why: "the contract of a database for package sink as a test suite, and such a database in memory", ours: []string{".", "sink"}},
 	{
-		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{".", "deadletter", "shard", "sink", "internal/sqltable"},
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position or the keys of records in the transaction; the caller brings the driver",
+		ours: []string{".", "deadletter", "queue", "shard", "sink", "internal/sqltable"},
 	},
 	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
 	{
@@ -237,7 +237,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "health", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "health", "producer", "promweir", "queue", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -268,7 +268,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "sink/sqlsink", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -82,8 +82,8 @@ func queueUnanswered(t *testing.T, p Place) {
 	}
 }
 
-// queueUnderFire lets four writers apply the same records, while one of three commits fails or loses
-// its answer, and connections are cut.
+// queueUnderFire lets four writers apply the same records, while one of three commits fails or
+// loses its answer, and connections are cut.
 func queueUnderFire(t *testing.T, p Place) {
 	n := 3000
 	if p.Full {
