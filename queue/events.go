@@ -14,6 +14,9 @@ import (
 type Events struct {
 	// Received is called after each receive.
 	Received func(context.Context, Received)
+	// Filtered is called after a receive with records that Options.Filter dropped or could not
+	// read.
+	Filtered func(context.Context, Filtered)
 	// Handled is called after each call of the handler.
 	Handled func(context.Context, Handled)
 	// Acknowledged is called after each call of AcknowledgeQueueRecords.
@@ -35,6 +38,13 @@ type Received struct {
 	Records int
 	Bytes   int
 	Err     error
+}
+
+// Filtered is the argument of [Events].Filtered.
+type Filtered struct {
+	Time    time.Time
+	Dropped int // records
+	NotJSON int // records that are not JSON, whatever Filter.NotJSON is
 }
 
 // Handled is the argument of [Events].Handled.
@@ -99,6 +109,8 @@ type Counts struct {
 	AckCalls, VisibilityCalls               int // calls
 	Received                                int // deliveries of records or aggregates
 	Redelivered                             int // deliveries of records that this process still had or had handled
+	Filtered                                int // records that Options.Filter dropped, in each delivery
+	NotJSON                                 int // records that Options.Filter could not read, in each delivery
 	Handled                                 int // records that the handler succeeded with
 	Failed                                  int // records in failed calls of the handler
 	Acknowledged                            int // deliveries

@@ -57,6 +57,7 @@ func (r *run) call(tasks []*task, began time.Time) {
 		records[i].ReceiveCount, records[i].Attempt = t.of.ReceiveCount, t.failures+1
 	}
 	r.ready++
+	refused := tasks[0].refused // it is alone
 	worked := r.brake.LastWorked()
 	go func() {
 		err := errGoexit
@@ -68,6 +69,10 @@ func (r *run) call(tasks []*task, began time.Time) {
 			end := time.Now()
 			r.post(func() { r.handled(tasks, err, began, end, worked) })
 		}()
+		if refused {
+			err = r.retryFilter(ctx, records)
+			return
+		}
 		err = r.handler.handle(ctx, records)
 	}()
 }

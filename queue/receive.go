@@ -45,7 +45,11 @@ func (r *run) receive(now time.Time) {
 			if out.Answered.IsZero() {
 				out.Answered = later(p.began, end.Add(-time.Second))
 			}
-			return func() { r.answered(p, &out, err, end) }
+			parts, n := r.options.unpackAll(out.Records, r.arn)
+			return func() {
+				r.answered(p, &out, parts, err, end)
+				r.tellFiltered(n, end)
+			}
 		})
 	}
 }
@@ -96,7 +100,7 @@ func (r *run) admit() {
 }
 
 // answered handles the result of a receive.
-func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
+func (r *run) answered(p *poll, out *ReceiveOutput, parts [][]part, err error, end time.Time) {
 	r.flow.calls--
 	r.flow.asked -= p.limit
 	r.flow.reserved -= p.reserved
@@ -121,8 +125,8 @@ func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
 	r.received = true
 	r.polls.Reset()
 	r.flow.answered(p.limit, len(out.Records), end.Sub(p.began))
-	for _, rec := range out.Records {
-		r.arrive(rec, out.Answered)
+	for i, rec := range out.Records {
+		r.arrive(rec, parts[i], out.Answered)
 	}
 }
 

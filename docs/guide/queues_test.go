@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"log"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +15,9 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/payload"
 	"github.com/weir-go/weir/queue"
 	"github.com/weir-go/weir/sink/sqlsink"
 )
@@ -76,6 +80,56 @@ func bookQueued(ctx context.Context, tx *sql.Tx, records []queue.Record) error {
 		}
 	}
 	return nil
+}
+
+// compressedOrders returns a consumer of the orders in a queue, which a producer compresses.
+func compressedOrders(cfg aws.Config) (*queue.Consumer, error) {
+	orders := filter.MustCompile(`{"data": {"kind": ["order"]}}`)
+	return queue.New(cfg, queue.Options{
+		Queue:  "orders",
+		Filter: weir.Filter{By: payload.Matching(orders, payload.Gzip{})},
+	})
+}
+
+// bookCompressed decodes a record.
+func bookCompressed(ctx context.Context, r queue.Record) error {
+	data, err := payload.Decode(ctx, r.Data, payload.Gzip{})
+	if err != nil {
+		return err // the failure policy applies
+	}
+	log.Printf("%s: %s", r.Key(), data)
+	return nil
+}
+
+// A queue hands over the compressed orders, and acknowledges the other records.
+func TestFilteredRecordsOfAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+		srv.CreateOnDemandStream("shop")
+		for _, kind := range []string{"offer", "order"} {
+			data, err := payload.Gzip{}.Encode(t.Context(), []byte(`{"kind":"`+kind+`","text":"`+strings.Repeat("tea ", 100)+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv.Put("shop", "k", data)
+		}
+		cfg := aws.Config{
+			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
+		}
+		if err := createQueue(t.Context(), cfg, srv.StreamARN("shop")); err != nil {
+			t.Fatal(err)
+		}
+		c, err := compressedOrders(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = c.Run(ctx, queue.RecordFunc(bookCompressed))
+		if n := c.Counts(); err != nil || n.Handled != 1 || n.Filtered != 1 || n.Acknowledged != 2 {
+			t.Errorf("%v, %+v", err, n)
+		}
+	})
 }
 
 // A record that is no order is named. The database of the page is not started here.

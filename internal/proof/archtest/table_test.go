@@ -268,7 +268,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "sink/sqlsink", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "payload", "producer", "provision", "queue", "sink/sqlsink", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
