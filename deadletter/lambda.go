@@ -21,7 +21,8 @@ type Lambda struct {
 	FunctionARN string
 	// StreamARN is the ARN of the stream. It is required. For dead letters of another stream, its
 	// last part is replaced by the name of that stream. Dead letters of a queue name the queue's
-	// ARN instead, and the record ID in place of the sequence number.
+	// ARN instead, and the record ID (with "+2" for record 2 of an aggregate) in place of the
+	// sequence number.
 	StreamARN string
 	// Payload adds the records, as Lambda does for a bucket. They are a string with the JSON of a
 	// function's event, without the calling role. Lambda omits them for queues and topics, whose
@@ -211,7 +212,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 		if l.Payload {
 			event.Records = append(event.Records, lambdaRecord{
 				Kinesis: lambdaKinesis{"1.0", at.PartitionKey, number, append([]byte{}, at.Data...), lambdaSeconds(at.Arrived)},
-				Source:  "aws:kinesis", Version: "1.0", ID: eventID(at), Name: "aws:kinesis:record", Region: region, ARN: arn,
+				Source:  "aws:kinesis", Version: "1.0", ID: at.Shard + ":" + number, Name: "aws:kinesis:record", Region: region, ARN: arn,
 			})
 		}
 	}
@@ -227,20 +228,12 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	return of, err
 }
 
-// numberOf returns the sequence number of a dead letter, or the record ID of a queue's record.
+// numberOf returns the sequence number of a dead letter, or the key of a queue's record.
 func numberOf(l *Letter) string {
-	if r, ok := l.Queue(); ok {
-		return r.ID
+	if _, ok := l.Queue(); ok {
+		return l.Position
 	}
 	return l.SequenceNumber
-}
-
-// eventID returns the ID of a record in an event.
-func eventID(l *Letter) string {
-	if _, ok := l.Queue(); ok {
-		return l.Shard + ":" + l.Position
-	}
-	return l.Shard + ":" + l.SequenceNumber
 }
 
 // lambdaJSON encodes v without escaping <, > and &, like Lambda.

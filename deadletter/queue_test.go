@@ -76,7 +76,7 @@ func TestLambdasFormOfAQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"streamArn":"` + queueARN + `"`, `"startSequenceNumber":"r1"`, `"endSequenceNumber":"r2"`, `"batchSize":2`, `"shardId":"queue"`,
+		`"streamArn":"` + queueARN + `"`, `"startSequenceNumber":"r1+1"`, `"endSequenceNumber":"r2"`, `"batchSize":3`, `"shardId":"queue"`,
 		`\"sequenceNumber\":\"r2\"`, `\"eventID\":\"queue:r1+2\"`, `\"awsRegion\":\"eu-west-1\"`, `\"eventSourceARN\":\"` + queueARN + `\"`,
 	} {
 		if !strings.Contains(string(got), want) {

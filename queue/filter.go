@@ -110,7 +110,8 @@ func (r *run) retryFilter(ctx context.Context, records []Record) error {
 	return r.handler.handle(ctx, records)
 }
 
-// tellFiltered counts and reports the records of an answer that the filter dropped or could not read.
+// tellFiltered counts and reports the records of an answer that the filter dropped or could not
+// read.
 func (r *run) tellFiltered(n filtered, at time.Time) {
 	if n.dropped+n.notJSON == 0 {
 		return

@@ -181,7 +181,7 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position or the keys of records in the transaction; the caller brings the driver",
 		ours: []string{".", "deadletter", "queue", "shard", "sink", "internal/sqltable"},
 	},
-	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry", "queue"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}, sdk: true},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
 		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"event", "aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
