@@ -117,8 +117,8 @@ func TestLargeRecordsOfAQueue(t *testing.T) {
 	}
 }
 
-// A function gets the records of a queue. Those that it names are handled again, until one is a dead
-// letter. The others are acknowledged.
+// A function gets the records of a queue. Those that it names are handled again, until one is a
+// dead letter. The others are acknowledged.
 func TestAFunctionOnAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

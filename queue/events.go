@@ -30,6 +30,28 @@ type Events struct {
 	SetAside func(context.Context, SetAside)
 }
 
+// JoinEvents returns events that call the functions of first, and then those of second.
+func JoinEvents(first, second Events) Events {
+	return Events{
+		Received: both(first.Received, second.Received), Filtered: both(first.Filtered, second.Filtered), Handled: both(first.Handled, second.Handled),
+		Acknowledged: both(first.Acknowledged, second.Acknowledged), HoldLost: both(first.HoldLost, second.HoldLost),
+		HandledLate: both(first.HandledLate, second.HandledLate), SetAside: both(first.SetAside, second.SetAside),
+	}
+}
+
+func both[E any](first, second func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(ctx context.Context, e E) {
+		first(ctx, e)
+		second(ctx, e)
+	}
+}
+
 // Received is the argument of [Events].Received.
 type Received struct {
 	Time    time.Time     // when the call began

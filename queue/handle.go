@@ -107,6 +107,7 @@ func (r *run) handled(tasks []*task, err error, began, end, worked time.Time) {
 		r.brake.Works(began)
 		r.flow.rate = r.lastCall.add(n, end)
 	}
+	r.stand(func(s *standing) { s.handled(failed < len(tasks), end) })
 	took := end.Sub(began)
 	r.flow.handling = average(r.flow.handling, took/time.Duration(len(tasks)))
 	r.count(func(n *Counts) { n.Handled += len(tasks) - failed; n.Failed += failed })

@@ -123,6 +123,7 @@ func (r *run) answered(p *poll, out *ReceiveOutput, parts [][]part, err error, e
 		return
 	}
 	r.received = true
+	r.stand(func(s *standing) { s.receiveWorked(end) })
 	r.polls.Reset()
 	r.flow.answered(p.limit, len(out.Records), end.Sub(p.began))
 	for i, rec := range out.Records {
@@ -136,6 +137,7 @@ func (r *run) receiveFailed(err error) {
 		return
 	}
 	k := kindOf(err)
+	r.stand(func(s *standing) { s.receiveFailed(err, time.Now()) })
 	r.flow.allowed = 1
 	r.pollAgain = time.Now().Add(r.polls.Next())
 	switch {

@@ -49,7 +49,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
-		ours:  []string{".", "aggregate", "deadletter", "internal/failure", "internal/guard", "internal/notify", "internal/retry"},
+		ours:  []string{".", "aggregate", "deadletter", "health", "internal/failure", "internal/guard", "internal/hostcheck", "internal/notify", "internal/retry"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
