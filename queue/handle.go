@@ -80,6 +80,11 @@ func (r *run) call(tasks []*task, began time.Time) {
 // handled takes the result of a handler.
 func (r *run) handled(tasks []*task, err error, began, end, worked time.Time) {
 	r.ready--
+	if cause, stop := weir.StopCause(err); stop {
+		r.stop(cause)
+		r.abandon(tasks)
+		return
+	}
 	named, whole := failures(err)
 	known := 0
 	for _, t := range tasks {
@@ -112,6 +117,18 @@ func (r *run) handled(tasks []*task, err error, began, end, worked time.Time) {
 	r.flow.handling = average(r.flow.handling, took/time.Duration(len(tasks)))
 	r.count(func(n *Counts) { n.Handled += len(tasks) - failed; n.Failed += failed })
 	tell(r, r.options.Events.Handled, Handled{Time: began, Took: took, Records: len(tasks), Failed: failed, Err: err})
+}
+
+// abandon leaves the records of a call that stops Run to the queue. They are delivered again when
+// their holds end.
+func (r *run) abandon(tasks []*task) {
+	for _, t := range tasks {
+		t.cancel = nil
+		t.enter(r, taskGone)
+	}
+	for _, t := range tasks {
+		r.settle(t.of)
+	}
 }
 
 // finish marks a record as done.

@@ -22,8 +22,9 @@ type standing struct {
 	// failed receives after it ended, and why is the last error.
 	received, receiveFails time.Time
 	why                    error
-	// handlerFails is when the first of the failed calls of the handler ended that followed the last
-	// record that the handler succeeded with. outstanding is the number of records in the process.
+	// handlerFails is when the first of the failed calls of the handler ended that followed the
+	// last record that the handler succeeded with. outstanding is the number of records in the
+	// process.
 	handlerFails time.Time
 	outstanding  int
 }
@@ -146,9 +147,9 @@ func (c *Consumer) Health() Status {
 }
 
 // HealthHandler returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez,
-// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body says
-// whether the check passed, why not, and the state, with its reason and start; the state does not
-// change the status. It contains no names and no texts of the handler's errors.
+// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
+// says whether the check passed, why not, and the state, with its reason and start; the state does
+// not change the status. It contains no names and no texts of the handler's errors.
 //
 // Other paths, methods and hosts are refused as by [weir.Consumer.HealthHandler].
 func (c *Consumer) HealthHandler() http.Handler {
