@@ -110,7 +110,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
 	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
-	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck", "queue"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
@@ -192,7 +192,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer and a producer for OpenTelemetry; on the public API",
-		ours: []string{"event", ".", "health", "aggregate", "producer"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		ours: []string{"event", ".", "health", "aggregate", "producer", "queue"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
@@ -241,7 +241,7 @@ var rows = slices.Concat(commandRows, []row{
 		}, sdk: true,
 	},
 	{
-		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "store/memstore"}, sdk: true,
+		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "queue", "store/memstore"}, sdk: true,
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
