@@ -18,8 +18,10 @@ import (
 // QueueOptions configures the telemetry of a consumer of a queue. The zero value uses the global
 // providers and reads no trace context from records.
 type QueueOptions struct {
-	// MeterProvider and TracerProvider are those of [Options].
-	MeterProvider  metric.MeterProvider
+	// MeterProvider creates the instruments. The default is the global provider.
+	MeterProvider metric.MeterProvider
+	// TracerProvider creates the spans. The default is the global provider. To disable traces, use
+	// the provider of package trace/noop.
 	TracerProvider trace.TracerProvider
 	// Carrier returns the trace context of a record for the links of spans, or nil. [QueueTags] is
 	// built in. Calls are concurrent. By default, records are not inspected.
@@ -62,9 +64,9 @@ type queueCounter struct {
 const queueKey = attribute.Key("queue")
 
 // NewQueue returns telemetry for a consumer of a queue with the given options. It adds functions to
-// consumer.Events, which measure durations. Call it before [queue.New], and [QueueTelemetry.Observe]
-// after it. NewQueue returns an error if a field of o is out of range, or if the provider cannot
-// create an instrument.
+// consumer.Events, which measure durations. Call it before [queue.New], and
+// [QueueTelemetry.Observe] after it. NewQueue returns an error if a field of o is out of range, or
+// if the provider cannot create an instrument.
 func NewQueue(consumer *queue.Options, o QueueOptions) (*QueueTelemetry, error) {
 	switch {
 	case consumer == nil:
@@ -155,8 +157,8 @@ func (t *QueueTelemetry) instruments() error {
 	return errors.Join(m.failed...)
 }
 
-// Observe makes the instruments report the numbers of c at each collection of metrics, until stop is
-// called. c must be created with the options that were passed to [NewQueue].
+// Observe makes the instruments report the numbers of c at each collection of metrics, until stop
+// is called. c must be created with the options that were passed to [NewQueue].
 func (t *QueueTelemetry) Observe(c *queue.Consumer) (stop func() error, err error) {
 	if c == nil {
 		return nil, errors.New("otelweir: Observe needs a consumer")

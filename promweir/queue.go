@@ -32,9 +32,10 @@ type queueGauge struct {
 	of   func(*queue.Counts) float64
 }
 
-// NewQueue returns metrics for a consumer of a queue with the given options. NewQueue adds functions
-// to options.Events, which measure durations. Call it before [queue.New], and [QueueMetrics.Watch]
-// after it. The labels of all metrics are app and queue, with the values of the options.
+// NewQueue returns metrics for a consumer of a queue with the given options. NewQueue adds
+// functions to options.Events, which measure durations. Call it before [queue.New], and
+// [QueueMetrics.Watch] after it. The labels of all metrics are app and queue, with the values of
+// the options.
 func NewQueue(options *queue.Options) *QueueMetrics {
 	app := options.App
 	if app == "" {

@@ -76,6 +76,16 @@ func ExampleFailedRecords() {
 	// Output: 2 failed: out of tea
 }
 
+// A program adds its own events to those of a package that measures.
+func ExampleJoinEvents() {
+	measured := queue.Events{SetAside: func(context.Context, queue.SetAside) { fmt.Println("counted") }}
+	own := queue.Events{SetAside: func(_ context.Context, e queue.SetAside) { fmt.Println(e.Record, "was set aside") }}
+	queue.JoinEvents(measured, own).SetAside(context.Background(), queue.SetAside{Record: "r1"})
+	// Output:
+	// counted
+	// r1 was set aside
+}
+
 // A client makes single calls. Here it creates a queue that begins with the oldest record.
 func ExampleNewClient() {
 	srv, cfg := start()
