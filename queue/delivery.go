@@ -76,8 +76,11 @@ func (r *run) tally(s state, n int) {
 	}
 }
 
-// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order.
+// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order. A
+// record that has spent more than half of its receives gets a call of its own: with others, it
+// could lose its hold each time because the whole call takes longer than MaxHold.
 func (t *task) begin(r *run) {
+	t.alone = t.alone || !releaseAtStop(t.of.ReceiveCount, r.queue.Attributes.MaxReceiveCount)
 	key := t.rec.PartitionKey
 	if !r.options.OrderByKey || key == "" {
 		t.enter(r, taskWaiting)
@@ -170,6 +173,9 @@ func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 				t.state = taskDone
 				continue
 			}
+			if done != nil {
+				t.history = done.failed[t.rec.Sub]
+			}
 			d.left++
 			t.begin(r)
 		}
@@ -202,8 +208,8 @@ func (r *run) complete(d *delivery) {
 		r.letGo(d, releaseDelay(r.queue.Attributes.DeadLetters, d.ReceiveCount))
 		return
 	}
-	d.acking, d.ackAt = true, time.Now().Add(r.options.AckDelay)
-	if d.hold.lost || d.hold.until.Before(d.ackAt) {
+	d.acking, d.ackAt = true, time.Now().Add(ackDelay(r.options.AckDelay, r.flow.handling, r.options.Hold, r.options.Concurrency))
+	if d.hold.lost || d.hold.failures > 0 || d.hold.last().Before(d.ackAt) {
 		d.ackAt = time.Now()
 	}
 	r.acks.queue = append(r.acks.queue, d)
@@ -218,13 +224,16 @@ func (r *run) forgetData(d *delivery) {
 	}
 }
 
-// drop forgets a delivery, and remembers which of its records are done.
+// drop forgets a delivery, and remembers which of its records are done and which failed.
 func (r *run) drop(d *delivery) {
 	if r.deliveries[d.RecordID] == d {
 		delete(r.deliveries, d.RecordID)
 	}
 	r.holds.set(d, time.Time{})
 	for _, t := range d.tasks {
+		if t.failures > 0 && t.state != taskDone {
+			r.finished.addFailed(d.RecordID, t.rec.Sub, t.history)
+		}
 		switch t.state {
 		case taskDone:
 			if len(d.tasks) > 1 && !d.acking {

@@ -130,7 +130,7 @@ type Counts struct {
 	Receives, EmptyReceives, FailedReceives int // calls
 	AckCalls, VisibilityCalls               int // calls
 	Received                                int // deliveries of records or aggregates
-	Redelivered                             int // deliveries of records that this process still had or had handled
+	Redelivered                             int // deliveries of records that this process still had, or had before
 	Filtered                                int // records that Options.Filter dropped, in each delivery
 	NotJSON                                 int // records that Options.Filter could not read, in each delivery
 	Handled                                 int // records that the handler succeeded with

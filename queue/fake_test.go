@@ -239,7 +239,10 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // consumer makes a consumer of the fake queue.
 func (q *fakeQueue) consumer(t *testing.T, o Options) *Consumer {
 	t.Helper()
-	o.Queue, o.API = "orders", q
+	o.Queue = "orders"
+	if o.API == nil {
+		o.API = q
+	}
 	if o.Logger == nil {
 		o.Logger = quiet()
 	}

@@ -257,6 +257,10 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
+	{
+		pkg: "internal/proof/queuesim", why: "a queue and its processes in virtual time, from a seed, with faults; the model and the judge share nothing with package queue",
+		ours: []string{".", "aggregate", "deadletter", "internal/jitter", "queue"}, sdk: true,
+	},
 	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{
 		pkg: "internal/proof/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
@@ -283,7 +287,7 @@ var rows = slices.Concat(commandRows, []row{
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists packages that other packages must not import, whatever the rows say.
-var never = []string{"cmd/...", "internal/proof/sim/..."}
+var never = []string{"cmd/...", "internal/proof/sim/...", "internal/proof/queuesim"}
 
 // impure lists packages that a pure package must not import.
 var impure = []string{
