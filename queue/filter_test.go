@@ -75,7 +75,7 @@ func TestFilteredRecordsAreAcknowledged(t *testing.T) {
 			}
 			consumer := q.consumer(t, o)
 			var got []string
-			err, _ := runFor(t, consumer, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+			_, err := runFor(t, consumer, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 				got = append(got, string(r.Data))
 				return nil
 			}))
@@ -109,7 +109,7 @@ func TestAFilterThatPanics(t *testing.T) {
 		}
 		c := q.consumer(t, o)
 		calls := 0
-		err, _ := runFor(t, c, time.Minute, BatchFunc(func(_ context.Context, records []Record) error {
+		_, err := runFor(t, c, time.Minute, BatchFunc(func(_ context.Context, records []Record) error {
 			calls += len(records)
 			return nil
 		}))

@@ -32,7 +32,7 @@ func TestRecordsOfDeadLetters(t *testing.T) {
 		})
 		c := q.consumer(t, Options{App: "shop", OnFailure: FailurePolicy{Destination: to}, Concurrency: 1})
 		var rejected []Record
-		err, _ := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			if string(r.Data) == "two" {
 				return nil
 			}
