@@ -45,7 +45,7 @@ type task struct {
 	state state
 	history
 	alone   bool // it needs a call of its own, to find out which record fails
-	refused bool // by the filter
+	refused bool // the filter refused it; it gets a call of its own, in place of the handler's
 	touched bool // a handler got it
 	cancel  context.CancelCauseFunc
 }
@@ -166,7 +166,7 @@ func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 	}
 	if done == nil || !done.all {
 		for _, p := range parts {
-			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, refused: p.verdict == refuse, alone: p.verdict == refuse})
+			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, refused: p.verdict == refuse})
 		}
 		for i, t := range d.tasks {
 			if done != nil && done.subs[t.rec.Sub] || parts[i].verdict == drop {

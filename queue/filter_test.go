@@ -30,7 +30,7 @@ func (m *matcher) Match(data []byte, _ string, arrival time.Time) (matches, isJS
 		m.panics--
 		panic("oops")
 	case strings.HasPrefix(text, "panic"):
-		return true, true
+		return text == "panic", true
 	default:
 		return strings.HasPrefix(text, "yes"), true
 	}
@@ -116,6 +116,28 @@ func TestAFilterThatPanics(t *testing.T) {
 		var p *weir.PanicError
 		if err != nil || calls != 4 || len(q.left()) != 0 || len(errs) != 2 || !errors.As(errs[0], &p) || p.Who != "Options.Filter" {
 			t.Errorf("%v, %d calls, left %v, %v", err, calls, q.left(), errs)
+		}
+	})
+}
+
+// A record that the filter refuses never shares a call with records that it passes. The handler does
+// not get it if the filter drops it later.
+func TestARefusedRecordIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		q.put(1, nil, []byte("panic, then no"))
+		q.put(200, nil, []byte("yes"))
+		c := q.consumer(t, Options{Filter: weir.Filter{By: &matcher{panics: 8}}, Concurrency: 1, MinBackoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond})
+		var s seen
+		_, err := runFor(t, c, 5*time.Minute, BatchFunc(func(_ context.Context, records []Record) error {
+			time.Sleep(time.Second)
+			for _, r := range records {
+				s.add(r)
+			}
+			return nil
+		}))
+		if err != nil || len(s.n) != 200 || s.n["r0"] != 0 || len(q.left()) != 0 {
+			t.Errorf("%v, %d handled, left %v, %+v", err, len(s.n), q.left(), c.Counts())
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (r *run) handle(now time.Time) {
 func (r *run) take() (tasks []*task) {
 	for len(r.waiting) > 0 && len(tasks) < r.batch {
 		t := r.waiting[0]
-		if t.state == taskWaiting && t.alone && len(tasks) > 0 {
+		if t.state == taskWaiting && (t.alone || t.refused) && len(tasks) > 0 {
 			return tasks
 		}
 		r.waiting[0], r.waiting = nil, r.waiting[1:]
@@ -40,7 +40,7 @@ func (r *run) take() (tasks []*task) {
 		}
 		tasks = append(tasks, t)
 		t.enter(r, taskRunning)
-		if t.alone {
+		if t.alone || t.refused {
 			return tasks
 		}
 	}
