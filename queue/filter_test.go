@@ -120,26 +120,23 @@ func TestAFilterThatPanics(t *testing.T) {
 	})
 }
 
-// A record that the filter refuses never shares a call with records that it passes. The handler does
-// not get it if the filter drops it later.
+// A record that the filter refuses never shares a call with records that it passes, also after it
+// has failed.
 func TestARefusedRecordIsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newFakeQueue()
-		q.put(1, nil, []byte("panic, then no"))
-		q.put(200, nil, []byte("yes"))
-		c := q.consumer(t, Options{Filter: weir.Filter{By: &matcher{panics: 8}}, Concurrency: 1, MinBackoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond})
-		var s seen
-		_, err := runFor(t, c, 5*time.Minute, BatchFunc(func(_ context.Context, records []Record) error {
-			time.Sleep(time.Second)
-			for _, r := range records {
-				s.add(r)
-			}
-			return nil
-		}))
-		if err != nil || len(s.n) != 200 || s.n["r0"] != 0 || len(q.left()) != 0 {
-			t.Errorf("%v, %d handled, left %v, %+v", err, len(s.n), q.left(), c.Counts())
+	r := &run{batch: 10}
+	for i := range 5 {
+		r.waiting = append(r.waiting, &task{of: &delivery{}, state: taskWaiting, refused: i == 2, history: history{attempts: i}})
+	}
+	var sizes []int
+	for len(r.waiting) > 0 {
+		tasks := r.take()
+		if sizes = append(sizes, len(tasks)); tasks[0].refused && len(tasks) != 1 {
+			t.Errorf("a refused record has a call with %d records", len(tasks))
 		}
-	})
+	}
+	if fmt.Sprint(sizes) != "[2 1 2]" {
+		t.Errorf("%v", sizes)
+	}
 }
 
 func TestFiltersThatMakeNoSense(t *testing.T) {
