@@ -21,6 +21,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/weir-go/weir v0.1.0
 	github.com/weir-go/weir/deadletter/sqsletters v0.1.0
+	github.com/weir-go/weir/payload/zstdpayload v0.1.0
 	github.com/weir-go/weir/promweir v0.1.0
 	github.com/weir-go/weir/sink/s3sink v0.1.0
 	golang.org/x/term v0.47.0
