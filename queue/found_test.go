@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,7 +77,7 @@ func TestSlowBatchesAreHandledAlone(t *testing.T) {
 func TestWaitingAcknowledgementsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newFakeQueue()
-		q.put(2000, nil, nil)
+		q.put(800, nil, nil)
 		began := time.Now()
 		q.ackErr = func(string) (string, error) {
 			if time.Since(began) < time.Minute {
@@ -85,16 +86,16 @@ func TestWaitingAcknowledgementsAreBounded(t *testing.T) {
 			return "", nil
 		}
 		c := q.consumer(t, Options{Concurrency: 10})
-		most := 0
+		var most atomic.Int64
 		if _, err := runFor(t, c, 5*time.Minute, RecordFunc(func(context.Context, Record) error {
 			time.Sleep(10 * time.Millisecond)
-			most = max(most, c.Counts().InFlight)
+			most.Store(max(most.Load(), int64(c.Counts().InFlight)))
 			return nil
 		})); err != nil {
 			t.Error(err)
 		}
-		if most > 400 || len(q.left()) != 0 {
-			t.Errorf("%d records in flight, %d are left", most, len(q.left()))
+		if most.Load() > 400 || len(q.left()) != 0 {
+			t.Errorf("%d records in flight, %d are left", most.Load(), len(q.left()))
 		}
 	})
 }

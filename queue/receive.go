@@ -54,6 +54,9 @@ func (r *run) receive(now time.Time) {
 			if out.Answered.IsZero() {
 				out.Answered = later(p.began, end.Add(-time.Second))
 			}
+			if latest := p.began.Add(r.options.Wait); out.Answered.After(latest) {
+				out.Answered = latest // a frozen process reads an answer later than it was sent
+			}
 			parts, n := r.options.unpackAll(out.Records, r.arn)
 			return func() {
 				r.answered(p, &out, parts, err, end)

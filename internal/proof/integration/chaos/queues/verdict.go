@@ -83,7 +83,7 @@ func judge(all []handling, puts int, past []event) verdict {
 			}
 			if why == "" {
 				v.unexplained++
-				v.examples = append(v.examples, fmt.Sprintf("record %d: %s, then %s after %v", n, same[i-1].life, same[i].life, same[i].began.Sub(same[i-1].end)))
+				v.examples = append(v.examples, fmt.Sprintf("record %d: %s, then %s after %v%s", n, same[i-1].life, same[i].life, same[i].began.Sub(same[i-1].end), near(past, same[i-1])))
 				continue
 			}
 			v.reasons[why]++
@@ -104,6 +104,16 @@ func (e *event) explains(h handling) bool {
 		return false
 	}
 	return e.began.Before(h.end.Add(hold)) && e.end.After(h.began)
+}
+
+// near returns the faults around a handling, with their times after its begin.
+func near(past []event, h handling) (text string) {
+	for _, e := range past {
+		if e.began.Before(h.end.Add(3*hold)) && e.end.After(h.began.Add(-3*hold)) {
+			text += fmt.Sprintf("; %s %s from %v to %v", e.kind, e.life, e.began.Sub(h.began).Round(time.Millisecond), e.end.Sub(h.began).Round(time.Millisecond))
+		}
+	}
+	return fmt.Sprintf(" (it took %v%s)", h.end.Sub(h.began), text)
 }
 
 func (v *verdict) print(past []event) {
