@@ -236,26 +236,46 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	return actions
 }
 
-// atOnce adds a Replace action to each Revoke action of [Renew], so that one call revokes a lease
-// and replaces it. With two calls, the leader could assign the lease to another worker between
-// them. The new lease records its previous owner as revoked. No session gets the lease until the
-// lease is no longer valid for its previous owner.
+// atOnce completes the actions of [Renew] for a deputy, which does not know when a lease is no longer
+// valid for its owner.
+//
+// A Revoke action is followed by a Replace action, so that one call revokes a lease and replaces it.
+// With two calls, the leader could assign the lease to another worker between them. The new lease
+// records its previous owner as revoked. No session gets the lease until the lease is no longer
+// valid for its previous owner.
+//
+// If the new stream has no such shard, the new lease is a finished one of the deleted stream.
+// Nobody gets it, and it does not count as a shard of the new stream, which may create a shard of
+// that name later. It is then replaced again.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
+	here := make(map[string]shard.Shard, len(listing.Shards))
+	for _, sh := range listing.Shards {
+		here[sh.ID] = sh
+	}
+	handled := make(map[lease.Key]bool, len(renewed))
 	for _, a := range renewed {
+		handled[a.Key] = true
 		actions = append(actions, a)
 		if a.Kind != lease.Revoke {
 			continue
 		}
-		i := slices.IndexFunc(existing, func(l lease.Lease) bool { return l.Key == a.Key })
+		l := existing[slices.IndexFunc(existing, func(l lease.Lease) bool { return l.Key == a.Key })]
 		replaced := lease.Lease{
-			Key: a.Key, Range: existing[i].Range, Epoch: a.Epoch + 2, Position: shard.End, Born: listing.Born, Revoked: existing[i].Owner, Last: existing[i].Owner,
+			Key: a.Key, Range: l.Range, Epoch: a.Epoch + 2, Position: shard.End, Born: l.Born, Revoked: l.Owner, Last: l.Owner,
 		}
-		for _, sh := range listing.Shards {
-			if sh.ID == a.Key.Shard {
-				replaced.Parents, replaced.Range, replaced.Position = sh.Parents, sh.Range, shard.Oldest
-			}
+		if sh, ok := here[a.Key.Shard]; ok {
+			replaced.Parents, replaced.Range, replaced.Position, replaced.Born = sh.Parents, sh.Range, shard.Oldest, listing.Born
 		}
 		actions = append(actions, lease.Action{Kind: lease.Replace, Key: a.Key, Epoch: a.Epoch + 1, Lease: replaced})
+	}
+	for _, l := range existing {
+		sh, ok := here[l.Shard]
+		if !ok || handled[l.Key] || l.Owner != "" || l.Born == 0 || l.Born >= listing.Born {
+			continue
+		}
+		actions = append(actions, lease.Action{Kind: lease.Replace, Key: l.Key, Epoch: l.Epoch, Lease: lease.Lease{
+			Key: l.Key, Parents: sh.Parents, Range: sh.Range, Epoch: l.Epoch + 1, Position: shard.Oldest, Born: listing.Born, Revoked: l.Revoked, Last: l.Last,
+		}})
 	}
 	return actions
 }

@@ -36,7 +36,6 @@ var withoutExample = map[string]string{
 	"lease.Unknown":         "a part of Plan, which has an example",
 	"lease.Waiting":         "a part of Plan, which has an example",
 	"lease.Withheld":        "a part of Plan, which has an example",
-	"lease.LoadOf":          "a part of Plan, which has an example",
 	"lease.StreamsOf":       "a part of Plan, which has an example",
 	"..IsRejected":          "package queue calls handlers with it; a program does not start with it",
 	"..StopCause":          "package queue calls handlers with it; a program does not start with it",
