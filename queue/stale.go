@@ -7,8 +7,8 @@ import (
 
 // ages tells how old answers are when they are read. If a process is frozen, an answer waits in the
 // buffers of its connection, and the holds of its records go on. The Date header of an answer shows
-// this: it is further in the past than those of other answers. The clocks of the service and of this
-// machine may differ. It is safe for concurrent use.
+// this: it is further in the past than those of other answers. The clocks of the service and of
+// this machine may differ. It is safe for concurrent use.
 type ages struct {
 	born time.Time
 
