@@ -45,6 +45,7 @@ type task struct {
 	state state
 	history
 	alone   bool // it needs a call of its own, to find out which record fails
+	refused bool // the filter refused it; it gets a call of its own, in place of the handler's
 	touched bool // a handler got it
 	cancel  context.CancelCauseFunc
 }
@@ -145,7 +146,7 @@ func (d *delivery) untouched() bool {
 }
 
 // arrive takes a received record.
-func (r *run) arrive(rec Delivery, at time.Time) {
+func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 	h := newHold(at, r.options.Hold, r.options.MaxHold)
 	r.count(func(n *Counts) { n.Received++ })
 	if d := r.deliveries[rec.RecordID]; d != nil {
@@ -164,9 +165,11 @@ func (r *run) arrive(rec Delivery, at time.Time) {
 		r.count(func(n *Counts) { n.Redelivered++ })
 	}
 	if done == nil || !done.all {
-		r.unpack(d)
-		for _, t := range d.tasks {
-			if done != nil && done.subs[t.rec.Sub] {
+		for _, p := range parts {
+			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, refused: p.verdict == refuse})
+		}
+		for i, t := range d.tasks {
+			if done != nil && done.subs[t.rec.Sub] || parts[i].verdict == drop {
 				t.state = taskDone
 				continue
 			}
@@ -196,25 +199,6 @@ func (r *run) revive(d *delivery, h hold) {
 			t.begin(r)
 		}
 	}
-}
-
-// unpack makes the tasks of a delivery.
-func (r *run) unpack(d *delivery) {
-	rec := Record{
-		Data: d.Data, PartitionKey: d.PartitionKey, ID: d.RecordID, Arrived: d.Arrived, FirstReceived: d.FirstReceived, ReceiveCount: d.ReceiveCount,
-	}
-	if !r.options.KeepPacked && aggregate.Marked(d.Data) {
-		var a aggregate.Aggregate
-		if ok, _ := a.Parse(d.Data); ok { // a damaged aggregate is handed over unchanged
-			for sub := range a.All() {
-				part := rec
-				part.Data, part.PartitionKey, part.Sub, part.Tags = sub.Data(), sub.PartitionKey(), int(sub.Sub())+1, sub.Tags()
-				d.tasks = append(d.tasks, &task{of: d, rec: part})
-			}
-			return
-		}
-	}
-	d.tasks = []*task{{of: d, rec: rec}}
 }
 
 // complete continues with a delivery whose records are all done or set aside.

@@ -19,7 +19,7 @@ func TestLargeAnswersDoNotWaitForEachOther(t *testing.T) {
 		q.delay = 10 * time.Millisecond
 		q.put(12, nil, make([]byte, largestRecord))
 		c := q.consumer(t, Options{MaxBytes: 40 << 20, Concurrency: 20, API: admitting{q}})
-		if err, _ := runFor(t, c, 30*time.Second, RecordFunc(func(context.Context, Record) error { return nil })); err != nil {
+		if _, err := runFor(t, c, 30*time.Second, RecordFunc(func(context.Context, Record) error { return nil })); err != nil {
 			t.Error(err)
 		}
 		if n := c.Counts(); n.Handled != 12 || n.Received != 12 {
@@ -52,7 +52,7 @@ func TestSlowBatchesAreHandledAlone(t *testing.T) {
 		var mu sync.Mutex
 		sizes := map[int]int{}
 		c := q.consumer(t, Options{Hold: 30 * time.Second, MaxHold: time.Minute, Concurrency: 5})
-		if err, _ := runFor(t, c, time.Hour, BatchFunc(func(ctx context.Context, records []Record) error {
+		if _, err := runFor(t, c, time.Hour, BatchFunc(func(ctx context.Context, records []Record) error {
 			mu.Lock()
 			sizes[len(records)]++
 			mu.Unlock()
@@ -87,7 +87,7 @@ func TestWaitingAcknowledgementsAreBounded(t *testing.T) {
 		}
 		c := q.consumer(t, Options{Concurrency: 10})
 		var most atomic.Int64
-		if err, _ := runFor(t, c, 5*time.Minute, RecordFunc(func(context.Context, Record) error {
+		if _, err := runFor(t, c, 5*time.Minute, RecordFunc(func(context.Context, Record) error {
 			time.Sleep(10 * time.Millisecond)
 			most.Store(max(most.Load(), int64(c.Counts().InFlight)))
 			return nil
@@ -112,7 +112,7 @@ func TestAttemptsOutliveAHold(t *testing.T) {
 			OnFailure: FailurePolicy{MaxAttempts: 5, Destination: deadletter.Func(func(context.Context, []deadletter.Letter) error { stored++; return nil })},
 		})
 		attempts := 0
-		if err, _ := runFor(t, c, time.Hour, RecordFunc(func(_ context.Context, r Record) error {
+		if _, err := runFor(t, c, time.Hour, RecordFunc(func(_ context.Context, r Record) error {
 			attempts = r.Attempt
 			return errors.New("it always fails")
 		})); err != nil {

@@ -36,6 +36,11 @@ type Options struct {
 	// KeepPacked hands over aggregates as they are. By default weir unpacks them, and acknowledges
 	// an aggregate when all of its records are done.
 	KeepPacked bool
+	// Filter selects the records that are handled, as [weir.Options].Filter does for shards. By
+	// default all are. Other records are acknowledged without a call of the handler. weir unpacks
+	// aggregates before it filters, unless KeepPacked is set. With [weir.FailNotJSON], a record
+	// that is not JSON is set aside as if the handler had rejected it.
+	Filter weir.Filter
 	// MaxBytes limits the memory for records and answers, 40 MiB to 1 TiB. Defaults to 128 MiB,
 	// which is enough for an answer with ten records of 10 MiB. With less, answers may have fewer
 	// than ten records.
@@ -128,6 +133,12 @@ func (o Options) parse() (Options, error) {
 		if d%time.Second != 0 {
 			problem(name, "is %v, it must be a number of whole seconds", d)
 		}
+	}
+	switch {
+	case o.Filter.NotJSON < weir.PassNotJSON || o.Filter.NotJSON > weir.FailNotJSON:
+		problem("Filter.NotJSON", "is %d, it must be PassNotJSON, DropNotJSON or FailNotJSON", o.Filter.NotJSON)
+	case o.Filter.By == nil && o.Filter.NotJSON != weir.PassNotJSON:
+		problem("Filter.By", "is nil although Filter.NotJSON is set: set the filter")
 	}
 	p := &o.OnFailure
 	if p.MaxAttempts < 0 || p.MaxAttempts > 10_000 {

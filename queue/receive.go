@@ -57,7 +57,11 @@ func (r *run) receive(now time.Time) {
 			if latest := p.began.Add(r.options.Wait); out.Answered.After(latest) {
 				out.Answered = latest // a frozen process reads an answer later than it was sent
 			}
-			return func() { r.answered(p, &out, err, end) }
+			parts, n := r.options.unpackAll(out.Records, r.arn)
+			return func() {
+				r.answered(p, &out, parts, err, end)
+				r.tellFiltered(n, end)
+			}
 		})
 	}
 }
@@ -126,7 +130,7 @@ func (r *run) unreserve(p *poll) {
 }
 
 // answered handles the result of a receive.
-func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
+func (r *run) answered(p *poll, out *ReceiveOutput, parts [][]part, err error, end time.Time) {
 	delete(r.inFlight, p)
 	r.flow.calls--
 	r.flow.asked -= p.limit
@@ -150,10 +154,11 @@ func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
 		return
 	}
 	r.received = true
+	r.stand(func(s *standing) { s.receiveWorked(end) })
 	r.polls.Reset()
 	r.flow.answered(p.limit, len(out.Records), end.Sub(p.began))
-	for _, rec := range out.Records {
-		r.arrive(rec, out.Answered)
+	for i, rec := range out.Records {
+		r.arrive(rec, parts[i], out.Answered)
 	}
 }
 
@@ -163,6 +168,7 @@ func (r *run) receiveFailed(err error) {
 		return
 	}
 	k := kindOf(err)
+	r.stand(func(s *standing) { s.receiveFailed(err, time.Now()) })
 	r.flow.allowed = 1
 	r.pollAgain = time.Now().Add(r.polls.Next())
 	switch {

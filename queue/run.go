@@ -180,6 +180,7 @@ func (r *run) stop(err error) {
 	}
 	now := time.Now()
 	r.stopping, r.done = true, nil
+	r.Consumer.stand(func(s *standing) { s.stopping = true })
 	r.stopAt = now.Add(r.options.StopTimeout)
 	r.pollEnd = earlier(now.Add(pollGrace), r.stopAt)
 	for _, d := range r.all() {

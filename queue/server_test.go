@@ -113,10 +113,10 @@ func TestConsumersOfTheServer(t *testing.T) {
 			}
 			if c.faults {
 				s.Control("ReceiveQueueRecords", func(call *kinesistest.Call) kinesistest.Fault {
-					switch {
-					case call.N%7 == 3:
+					switch call.N % 7 {
+					case 3:
 						return kinesistest.Fault{LoseAnswer: true}
-					case call.N%7 == 5:
+					case 5:
 						return kinesistest.Fault{Err: &kinesistest.Error{Status: 400, Code: "ThrottlingException"}}
 					}
 					return kinesistest.Fault{}

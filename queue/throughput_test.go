@@ -32,7 +32,7 @@ func TestThroughputAndCalls(t *testing.T) {
 			d := max(2*time.Second, 100*c.handling)
 			q.put(int(possible*d.Seconds())+100, nil, nil)
 			cons := q.consumer(t, Options{Concurrency: c.handlers, StopTimeout: time.Hour})
-			if err, _ := runFor(t, cons, d, RecordFunc(func(context.Context, Record) error {
+			if _, err := runFor(t, cons, d, RecordFunc(func(context.Context, Record) error {
 				time.Sleep(c.handling/2 + time.Duration(rand.Int64N(int64(c.handling))))
 				return nil
 			})); err != nil {

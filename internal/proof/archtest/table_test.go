@@ -49,7 +49,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
-		ours:  []string{".", "aggregate", "deadletter", "internal/failure", "internal/guard", "internal/notify", "internal/retry"},
+		ours:  []string{".", "aggregate", "deadletter", "health", "internal/failure", "internal/guard", "internal/hostcheck", "internal/notify", "internal/retry"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
@@ -116,7 +116,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
 	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
-	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck", "queue"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
@@ -184,10 +184,10 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "sink/sinktest", why: "the contract of a database for package sink as a test suite, and such a database in memory", ours: []string{".", "sink"}},
 	{
-		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{".", "deadletter", "shard", "sink", "internal/sqltable"},
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position or the keys of records in the transaction; the caller brings the driver",
+		ours: []string{".", "deadletter", "queue", "shard", "sink", "internal/sqltable"},
 	},
-	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry", "queue"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}, sdk: true},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
 		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"event", "aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
@@ -198,7 +198,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer and a producer for OpenTelemetry; on the public API",
-		ours: []string{"event", ".", "health", "aggregate", "producer"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		ours: []string{"event", ".", "health", "aggregate", "producer", "queue"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
@@ -247,7 +247,7 @@ var rows = slices.Concat(commandRows, []row{
 		}, sdk: true,
 	},
 	{
-		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "store/memstore"}, sdk: true,
+		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "queue", "store/memstore"}, sdk: true,
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
@@ -278,7 +278,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "payload", "producer", "provision", "queue", "sink/sqlsink", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,11 +44,19 @@ func letterText(i *deadletter.Item) string {
 	}
 	line("ID", i.ID)
 	line("application", i.App)
-	line("stream", i.Stream)
-	line("shard", i.Shard)
-	line("sequence number", i.SequenceNumber)
-	if i.Position != i.SequenceNumber {
-		line("position", i.Position)
+	if r, ok := i.Queue(); ok {
+		line("queue", r.Queue)
+		line("record ID", r.ID)
+		if r.Sub > 0 {
+			line("in aggregate", "record "+strconv.Itoa(r.Sub))
+		}
+	} else {
+		line("stream", i.Stream)
+		line("shard", i.Shard)
+		line("sequence number", i.SequenceNumber)
+		if i.Position != i.SequenceNumber {
+			line("position", i.Position)
+		}
 	}
 	line("key", i.PartitionKey)
 	line("arrived", when(i.Arrived))

@@ -179,5 +179,8 @@ func (e Handler) Letter(ctx context.Context, i *deadletter.Item) error {
 }
 
 func letterEnvironment(i *deadletter.Item) []string {
+	if r, ok := i.Queue(); ok {
+		return []string{"WEIR_QUEUE=" + r.Queue, "WEIR_RECORD=" + i.Position, "WEIR_LETTER=" + i.ID}
+	}
 	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
 }
