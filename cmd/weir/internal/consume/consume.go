@@ -4,6 +4,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -49,6 +50,7 @@ type options struct {
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
 	until           untilFlags
+	queue           queueFlags
 	given           []string // the flags of the command line, for the log
 }
 
@@ -64,6 +66,9 @@ func Command(t cli.Terminal) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all, _ := cmd.Flags().GetBool("help-all"); all {
 				return cmd.Help()
+			}
+			if cmd.Flags().Changed("queue") {
+				return o.consumeQueue(cmd, t)
 			}
 			url, from, err := o.check(cmd)
 			if err != nil {
@@ -118,7 +123,7 @@ func flagsOf(cmd *cobra.Command) []string {
 	given := []string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case slices.Contains([]string{"app", "worker", "stream", "store"}, f.Name):
+		case slices.Contains([]string{"app", "worker", "stream", "store", "queue"}, f.Name):
 		case slices.Contains(secretFlags, f.Name):
 			given = append(given, "--"+f.Name)
 		default:
@@ -156,6 +161,8 @@ type outlet struct {
 	turn chan struct{}
 }
 
+var errOutput = errors.New("standard output cannot be written")
+
 func newOutlet(t cli.Terminal) *outlet { return &outlet{t, make(chan struct{}, 1)} }
 
 func (o *outlet) write(ctx context.Context, buf []byte) error {
@@ -173,7 +180,7 @@ func (o *outlet) write(ctx context.Context, buf []byte) error {
 	select {
 	case err := <-written:
 		if err != nil { // standard output will not work again, so leave the batch to another worker
-			return weir.Stop(fmt.Errorf("standard output cannot be written: %w", err))
+			return weir.Stop(fmt.Errorf("%w: %w", errOutput, err))
 		}
 		return nil
 	case <-ctx.Done():

@@ -1,0 +1,34 @@
+package queuestate
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// count formats a number with commas.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + one + "s"
+}
+
+// duration formats a whole number of hours or days.
+func duration(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour && d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%d d", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return d.String()
+}
