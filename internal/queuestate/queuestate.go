@@ -88,6 +88,7 @@ func Judge(f Facts) []Finding {
 	case f.StreamMode != "" && f.StreamMode != "ON_DEMAND":
 		add(Error, "queue-stream-mode", "switch the stream to on-demand mode", "", "stream %s is %s, and queues need on-demand mode", f.Stream, strings.ToLower(f.StreamMode))
 	}
+	all = append(all, deadLetters(&f)...)
 	if f.DeadLetters && f.MaxReceiveCount > 0 && f.MaxReceiveCount < lowReceives {
 		add(Warning, "queue-receives-low", "raise it to 10 or more", "weir queue update --queue "+name+" --max-receives 20",
 			"a record of queue %s becomes a dead letter after %d receives, and crashes and restarts spend receives, too", name, f.MaxReceiveCount)
@@ -100,7 +101,6 @@ func Judge(f Facts) []Finding {
 		add(Warning, "queue-visibility-zero", "set a visibility timeout", "weir queue update --queue "+name+" --visibility 30s",
 			"queue %s does not hide a received record by default, so other consumers than weir get it several times", name)
 	}
-	all = append(all, deadLetters(&f)...)
 	if m.InFlight != Unknown {
 		switch {
 		case m.InFlight >= MaxInFlight:
@@ -113,12 +113,12 @@ func Judge(f Facts) []Finding {
 	}
 	if m.Visible > 0 && m.Received == 0 && m.InFlight <= 0 && !m.At.IsZero() {
 		add(Error, "queue-not-consumed", "start a consumer", "weir consume --queue "+name,
-			"queue %s has %s, and no process received any in the last %s", name, plural(m.Visible, "visible record"), duration(m.Over))
+			"queue %s has %s, and no process received any in the last %s", name, plural(m.Visible, "visible record"), span(m.Over))
 	}
 	// Each record needs one receive. Records in flight have one, too.
 	if extra := m.Received - m.Acknowledged - max(m.InFlight, 0); f.DeadLetters && extra >= 50 && 2*extra > m.Acknowledged {
 		add(Warning, "queue-receives-spent", "look for failing handlers, crashes and holds that end before the handler does", "",
-			"queue %s spends many receives: %s for %s in the last %s", name, count(m.Received), plural(m.Acknowledged, "acknowledged record"), duration(m.Over))
+			"queue %s spends many receives: %s for %s in the last %s", name, count(m.Received), plural(m.Acknowledged, "acknowledged record"), span(m.Over))
 	}
 	if f.MetricsErr != "" {
 		add(Info, "queue-metrics-unknown", "allow cloudwatch:GetMetricData, or look at CloudWatch", "", "the numbers of queue %s are not known: %s", name, f.MetricsErr)
@@ -144,7 +144,7 @@ func deadLetters(f *Facts) (all []Finding) {
 	}
 	if m.NewDeadLetters > 0 {
 		finding.Code = "queue-dead-letters-grow"
-		finding.Text = fmt.Sprintf("the dead letters of queue %s grow: %s now, %s more than %s ago%s", f.Name, count(m.DeadLetters), count(m.NewDeadLetters), duration(m.Over), lost)
+		finding.Text = fmt.Sprintf("the dead letters of queue %s grow: %s now, %s more than at the beginning of the last %s%s", f.Name, count(m.DeadLetters), count(m.NewDeadLetters), span(m.Over), lost)
 	}
 	all = append(all, finding)
 	if f.Retention > 0 && f.Retention <= 24*time.Hour {
@@ -170,9 +170,9 @@ func State(f Facts) (word string, severity Severity) {
 	case len(found) > 0 && found[0].Severity == Error:
 		return "broken", Error
 	case has(found, "queue-dead-letters"), has(found, "queue-dead-letters-grow"):
-		return "dead letters", Warning
+		return "with dead letters", Warning
 	case len(found) > 0 && found[0].Severity == Warning:
-		return "warning", Warning
+		return "at risk", Warning
 	case m.At.IsZero():
 		return "active", Info
 	case m.Received > 0 || m.InFlight > 0:

@@ -22,6 +22,14 @@ func plural(n int64, one string) string {
 	return count(n) + " " + one + "s"
 }
 
+// span formats a duration after "the last".
+func span(d time.Duration) string {
+	if d == time.Hour {
+		return "hour"
+	}
+	return duration(d)
+}
+
 // duration formats a whole number of hours or days.
 func duration(d time.Duration) string {
 	switch {

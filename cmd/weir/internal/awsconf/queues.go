@@ -15,7 +15,8 @@ import (
 )
 
 // KinesisQueues returns a client for the queues of Kinesis, after the same checks as Kinesis, and
-// the configuration of the client for package queue.
+// the configuration for consumers. A consumer's receives wait for records, so a late answer is not
+// reported there.
 func (f *Flags) KinesisQueues(ctx context.Context, t cli.Terminal) (*queue.Client, aws.Config, error) {
 	cfg, err := f.kinesisSettings(ctx, t)
 	if err != nil {
@@ -25,8 +26,9 @@ func (f *Flags) KinesisQueues(ctx context.Context, t cli.Terminal) (*queue.Clien
 		cfg.BaseEndpoint = aws.String(f.endpoint)
 	}
 	f.Service = f.Peer(ctx, "Kinesis")
-	cfg.HTTPClient = peers.Client{HTTPClient: cfg.HTTPClient, Peer: f.Service, Service: "Kinesis"}
-	client, err := queue.NewClient(cfg)
+	patient := cfg
+	patient.HTTPClient = peers.Client{HTTPClient: cfg.HTTPClient, Peer: f.Service, Service: "Kinesis"}
+	client, err := queue.NewClient(patient)
 	return client, cfg, err
 }
 

@@ -82,33 +82,42 @@ var beside = []string{"region", "connect-timeout", "role-external-id", "role-ses
 
 // notOfQueues says why a flag cannot be combined with --queue. noShards applies to the others.
 var notOfQueues = map[string]string{
-	"stream":          "a queue belongs to one stream: leave it out",
-	"create-stream":   "a queue belongs to a stream that exists: use \"weir stream create\" and \"weir queue create\"",
-	"store":           "the service keeps the state of a queue, so a consumer needs no store: leave it out",
-	"create-store":    "the service keeps the state of a queue, so a consumer needs no store: leave it out",
-	"from":            "a queue has its start since it was created: use \"weir queue create --from\"",
-	"until-tip":       "a queue does not say when it is empty: leave it out",
-	"until":           "a queue has no order, so no record is the last one of a time: leave it out",
-	"filter":          "consumers of queues have no filters yet: leave it out",
-	"filter-not-json": "consumers of queues have no filters yet: leave it out",
-	"lambda":          "functions do not handle the records of queues yet: use --exec",
-	"invoke":          "functions do not handle the records of queues yet: use --exec",
-	"dead-format":     "Lambda's format needs the shard of a record, and a queue does not have it: leave it out",
-	"bisect":          "a failed batch of a queue is always handled again record by record: leave it out",
-	"batch-wait":      "a batch of a queue never waits, because the holds of its records run: leave it out",
-	"batch-bytes":     "use --batch and --max-memory",
-	"verbose":         "a queue has no leases to log: leave it out",
-	"health":          "consumers of queues do not serve it yet: leave it out",
-	"metrics":         "consumers of queues do not serve it yet: leave it out; \"weir queue describe\" shows the numbers of the queue",
-	"metrics-emf":     "consumers of queues do not write it yet: leave it out; CloudWatch has the numbers of the queue",
-	"handler-timeout": "use --max-hold",
-	"object-size":     "records of a queue cannot be written to S3: use --exec or --to file:PATH",
-	"object-age":      "records of a queue cannot be written to S3: use --exec or --to file:PATH",
+	"stream":          "a queue belongs to one stream, so leave it out",
+	"create-stream":   "a queue belongs to a stream that exists, so use \"weir stream create\" and \"weir queue create\"",
+	"store":           "the service keeps the state of a queue, so a consumer needs no store, so leave it out",
+	"create-store":    "the service keeps the state of a queue, so a consumer needs no store, so leave it out",
+	"from":            "a queue has its start since it was created, so use \"weir queue create --from\"",
+	"until-tip":       "a queue does not say when it is empty, so leave it out",
+	"until":           "a queue has no order, so no record is the last one of a time, so leave it out",
+	"filter":          "consumers of queues have no filters yet, so leave it out",
+	"filter-not-json": "consumers of queues have no filters yet, so leave it out",
+	"lambda":          "functions do not handle the records of queues yet, so use --exec",
+	"invoke":          "functions do not handle the records of queues yet, so use --exec",
+	"dead-format":     "Lambda's format needs the shard of a record, and a queue does not have it, so leave it out",
+	"bisect":          "a failed batch of a queue is always handled again record by record, so leave it out",
+	"batch-wait":      "a batch of a queue never waits, because the holds of its records run, so leave it out",
+	"batch-bytes":     "a batch of a queue has a number of records, so use --batch",
+	"verbose":         "a queue has no leases to log, so leave it out",
+	"health":          "consumers of queues do not serve it yet, so leave it out",
+	"metrics":         "consumers of queues do not serve it yet, so leave it out; \"weir queue describe\" shows the numbers of the queue",
+	"metrics-emf":     "consumers of queues do not write it yet, so leave it out; CloudWatch has the numbers of the queue",
+	"handler-timeout": "the hold of a record ends a long call, so use --max-hold",
+	"object-size":     "records of a queue cannot be written to S3, so use --exec or --to file:PATH",
+	"object-age":      "records of a queue cannot be written to S3, so use --exec or --to file:PATH",
 
-	"dynamodb-endpoint": "the service keeps the state of a queue, so a consumer needs no store: leave it out",
+	"dynamodb-endpoint": "the service keeps the state of a queue, so a consumer needs no store, so leave it out",
 }
 
-const noShards = "it is about shards, and a queue has none: leave it out"
+const noShards = "it is about shards, and a queue has none, so leave it out"
+
+// withoutQueue returns the error for a flag that consumers of queues do not have.
+func withoutQueue(flag string) error {
+	why, known := notOfQueues[flag]
+	if !known {
+		why = noShards
+	}
+	return cli.Usagef("--%s does not go with --queue: %s", flag, why)
+}
 
 // consumeQueue consumes a queue.
 func (o *options) consumeQueue(cmd *cobra.Command, t cli.Terminal) error {
@@ -133,11 +142,7 @@ func (o *options) checkQueue(cmd *cobra.Command) (qo queue.Options, err error) {
 		if _, is := ofQueues[f.Name]; is || slices.Contains(beside, f.Name) || wrong != nil {
 			return
 		}
-		why, known := notOfQueues[f.Name]
-		if !known {
-			why = noShards
-		}
-		wrong = cli.Usagef("--%s does not go with --queue: %s", f.Name, why)
+		wrong = withoutQueue(f.Name)
 	})
 	if wrong != nil {
 		return qo, wrong
@@ -147,6 +152,7 @@ func (o *options) checkQueue(cmd *cobra.Command) (qo queue.Options, err error) {
 			return qo, err
 		}
 	}
+	o.given = flagsOf(cmd)
 	given, s := cmd.Flags().Changed, &o.settings
 	switch {
 	case o.to.bucket != "":
@@ -161,7 +167,12 @@ func (o *options) checkQueue(cmd *cobra.Command) (qo queue.Options, err error) {
 	if err := o.applyFailurePolicy(given); err != nil {
 		return qo, err
 	}
-	o.given = flagsOf(cmd)
+	if p := &s.OnFailure; given("outage-grace") && p.OutageGrace == 0 {
+		p.OutageGrace = -1
+	}
+	if p := &s.OnFailure; given("dead-letters-per-minute") && p.MaxPerMinute == 0 {
+		p.MaxPerMinute = -1
+	}
 	if o.worker == "" {
 		host, _ := os.Hostname()
 		o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
@@ -189,6 +200,14 @@ func QueueCommand(t cli.Terminal) *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.consumeQueue(cmd, t) },
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if _, flag, unknown := strings.Cut(err.Error(), "unknown flag: --"); unknown {
+			if all := Command(t); all.Flags().Lookup(flag) != nil {
+				return withoutQueue(flag)
+			}
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
 	for _, r := range o.table(cmd) {
 		text, is := ofQueues[r.name]
 		switch {

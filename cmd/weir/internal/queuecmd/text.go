@@ -15,10 +15,10 @@ func (d *description) text(columns int, now time.Time) string {
 	var b strings.Builder
 	b.WriteString(cli.Wrapped(fmt.Sprintf("Queue %s of stream %s is %s: %s.", d.Queue, d.Stream, d.Status, d.State), "  ", columns))
 	b.WriteString("  " + cli.Visible(d.ARN) + "\n")
-	b.WriteString(cli.Wrapped("  "+d.settings(), "  ", columns))
+	b.WriteString("  " + cli.Wrapped(upper(d.settings())+".", "  ", columns))
 	b.WriteString("\n")
 	row := func(name, value string) {
-		fmt.Fprintf(&b, "  %-14s%s", name, cli.Wrapped(value, strings.Repeat(" ", 16), columns-16+16))
+		fmt.Fprintf(&b, "  %-14s%s", name, cli.Wrapped(value, strings.Repeat(" ", 16), columns))
 	}
 	row("visible", number(d.Visible))
 	inFlight := number(d.InFlight)
