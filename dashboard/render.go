@@ -18,6 +18,7 @@ import (
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
+	"first":   func(s string) string { return clean(strings.ToUpper(s[:1]) + s[1:]) },
 	"why":     why,
 	"reason":  health.ReportedWords,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
@@ -105,6 +106,7 @@ func link(page string, nameValues ...string) string {
 // pageHead contains what the head of every page needs.
 type pageHead struct {
 	Title, App, AppLink, Shard string
+	Queue                      string
 	Now                        time.Time
 	Poll                       int64  // milliseconds between two updates
 	Old                        string // why the data is old, or ""

@@ -105,10 +105,10 @@ func Judge(f Facts) []Finding {
 		switch {
 		case m.InFlight >= MaxInFlight:
 			add(Error, "queue-in-flight-full", "acknowledge or release records: make handlers faster, or their backoff shorter", "",
-				"queue %s delivers nothing, because %s records are in flight, and %s is the maximum", name, count(m.InFlight), count(MaxInFlight))
+				"queue %s delivers nothing, because %s records are in flight, and %s is the maximum", name, Count(m.InFlight), Count(MaxInFlight))
 		case m.InFlight >= MaxInFlight*8/10:
 			add(Warning, "queue-in-flight-near", "make handlers faster, or their backoff shorter; records in backoff are in flight", "",
-				"%s records of queue %s are in flight, and it delivers nothing at %s", count(m.InFlight), name, count(MaxInFlight))
+				"%s records of queue %s are in flight, and it delivers nothing at %s", Count(m.InFlight), name, Count(MaxInFlight))
 		}
 	}
 	if m.Visible > 0 && m.Received == 0 && m.InFlight <= 0 && !m.At.IsZero() {
@@ -118,7 +118,7 @@ func Judge(f Facts) []Finding {
 	// Each record needs one receive. Records in flight have one, too.
 	if extra := m.Received - m.Acknowledged - max(m.InFlight, 0); f.DeadLetters && extra >= 50 && 2*extra > m.Acknowledged {
 		add(Warning, "queue-receives-spent", "look for failing handlers, crashes and holds that end before the handler does", "",
-			"queue %s spends many receives: %s for %s in the last %s", name, count(m.Received), plural(m.Acknowledged, "acknowledged record"), span(m.Over))
+			"queue %s spends many receives: %s for %s in the last %s", name, Count(m.Received), plural(m.Acknowledged, "acknowledged record"), span(m.Over))
 	}
 	if f.MetricsErr != "" {
 		add(Info, "queue-metrics-unknown", "allow cloudwatch:GetMetricData, or look at CloudWatch", "", "the numbers of queue %s are not known: %s", name, f.MetricsErr)
@@ -144,7 +144,7 @@ func deadLetters(f *Facts) (all []Finding) {
 	}
 	if m.NewDeadLetters > 0 {
 		finding.Code = "queue-dead-letters-grow"
-		finding.Text = fmt.Sprintf("the dead letters of queue %s grow: %s now, %s more than at the beginning of the last %s%s", f.Name, count(m.DeadLetters), count(m.NewDeadLetters), span(m.Over), lost)
+		finding.Text = fmt.Sprintf("the dead letters of queue %s grow: %s now, %s more than at the beginning of the last %s%s", f.Name, Count(m.DeadLetters), Count(m.NewDeadLetters), span(m.Over), lost)
 	}
 	all = append(all, finding)
 	if f.Retention > 0 && f.Retention <= 24*time.Hour {

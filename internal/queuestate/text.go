@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// count formats a number with commas.
-func count(n int64) string {
+// Count formats a number with commas.
+func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -19,7 +19,7 @@ func plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return count(n) + " " + one + "s"
+	return Count(n) + " " + one + "s"
 }
 
 // span formats a duration after "the last".

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
@@ -26,6 +27,27 @@ type Flags struct {
 func (f *Flags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Name, "queue", "", "queue, by `NAME` or ARN; \"weir queue list\" shows them")
 	f.RegisterService(cmd)
+	err := cmd.RegisterFlagCompletionFunc("queue", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return f.complete(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist, which every test finds
+	}
+}
+
+// complete returns the names of the queues, for shell completion.
+func (f *Flags) complete(ctx context.Context) (names []cobra.Completion) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	client, _, err := f.AWS.KinesisQueues(ctx, cli.Silent)
+	if err != nil {
+		return nil
+	}
+	all, _ := List(ctx, client, "") // an error means no completion
+	for _, q := range all {
+		names = append(names, q.Name)
+	}
+	return names
 }
 
 // RegisterService adds the flags for the service, without the name of a queue.
