@@ -91,7 +91,7 @@ func Judge(f Facts) []Finding {
 	all = append(all, deadLetters(&f)...)
 	if f.DeadLetters && f.MaxReceiveCount > 0 && f.MaxReceiveCount < lowReceives {
 		add(Warning, "queue-receives-low", "raise it to 10 or more", "weir queue update --queue "+name+" --max-receives 20",
-			"a record of queue %s becomes a dead letter after %d receives, and crashes and restarts spend receives, too", name, f.MaxReceiveCount)
+			"a record of queue %s becomes a dead letter after %s, and crashes and restarts spend receives, too", name, plural(int64(f.MaxReceiveCount), "receive"))
 	}
 	if !f.DeadLetters {
 		add(Info, "queue-no-dead-letters", "nothing, if consumers set failing records aside themselves", "",

@@ -36,16 +36,18 @@ func (d *description) text(columns int, now time.Time) string {
 	if d.At != nil {
 		row("as of", d.At.Format("2006-01-02 15:04:05")+" UTC")
 	}
-	next := "nothing: no problem was found"
+	next, command := "nothing: no problem was found", ""
 	for _, f := range d.Findings {
 		b.WriteString("\n" + cli.Wrapped(upper(f.Text)+".", "  ", columns))
 		if f.Severity != severityNames[queuestate.Info] && strings.HasPrefix(next, "nothing:") {
-			if next = f.Do; f.Command != "" {
-				next += ": " + f.Command
-			}
+			next, command = f.Do, f.Command
 		}
 	}
-	b.WriteString("\n" + cli.Wrapped("Next step: "+next, "  ", columns))
+	end := "."
+	if command != "" { // on a line of its own, to be copied
+		end = ":\n  " + cli.Visible(command)
+	}
+	b.WriteString("\n" + strings.TrimSuffix(cli.Wrapped("Next step: "+next, "  ", columns), "\n") + end + "\n")
 	return b.String()
 }
 
