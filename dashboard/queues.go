@@ -26,8 +26,8 @@ type Queue struct {
 	Stream    string // the name of its stream
 	Status    string // CREATING, ACTIVE, UPDATING or DELETING
 	Created   time.Time
-	// NoDeadLetters means that the queue keeps no dead letters. Otherwise a record becomes one after
-	// MaxReceiveCount receives.
+	// NoDeadLetters means that the queue keeps no dead letters. Otherwise a record becomes one
+	// after MaxReceiveCount receives.
 	NoDeadLetters   bool
 	MaxReceiveCount int
 	Visibility      time.Duration // default time for which a received record is hidden
@@ -58,8 +58,8 @@ type QueueLetter struct {
 
 // Queues reads queues for the page.
 type Queues interface {
-	// Queues returns the queues of the account and region. The page calls it at most every 30 s, and
-	// shows a returned error together with the returned queues.
+	// Queues returns the queues of the account and region. The page calls it at most every 30 s,
+	// and shows a returned error together with the returned queues.
 	Queues(context.Context) ([]Queue, error)
 	// DeadLetters returns dead letters of a queue, at most most of them. The page calls it when a
 	// user opens the dead letters of the queue. The call may hide the dead letters from other

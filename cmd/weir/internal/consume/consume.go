@@ -80,6 +80,9 @@ func Command(t cli.Terminal) *cobra.Command {
 	for _, r := range o.table(cmd) {
 		r.register(cmd)
 	}
+	for _, r := range o.queue.rows() {
+		cmd.Flags().Lookup(r.name).Hidden = true // "weir queue consume" shows them
+	}
 	helpFlags(cmd, t)
 	return cmd
 }

@@ -30,22 +30,22 @@ func (q *queueFlags) rows() []row {
 	return []row{
 		{
 			name: "hold", to: &q.hold, rules: only,
-			text: "with --queue: how long records are hidden from other consumers at a time, 5s " +
+			text: "how long records are hidden from other consumers at a time, 5s " +
 				"to 12h; weir extends it while they are handled (default 30s)",
 		},
 		{
 			name: "max-hold", to: &q.maxHold, rules: only,
-			text: "with --queue: how long a record may be handled, with all retries, before " +
+			text: "how long a record may be handled, with all retries, before " +
 				"other consumers get it, up to 12h (default 1h)",
 		},
 		{
 			name: "ack-delay", to: &q.ackDelay, rules: only,
-			text: "with --queue: how long an acknowledgement waits for others, 1ms to 10s " +
+			text: "how long an acknowledgement waits for others, 1ms to 10s " +
 				"(default 100ms)",
 		},
 		{
 			name: "order-by-key", to: &q.byKey, rules: only,
-			text: "with --queue: handle the records of a key one at a time within this process; " +
+			text: "handle the records of a key one at a time within this process; " +
 				"a queue keeps no order",
 		},
 	}
@@ -128,8 +128,8 @@ func (o *options) consumeQueue(cmd *cobra.Command, t cli.Terminal) error {
 	return explain.Orderly(cmd.Context(), o.runQueue(cmd.Context(), t, qo))
 }
 
-// checkQueue returns an error if flags are missing, invalid, or do not go with a queue. Otherwise it
-// returns the options of the consumer.
+// checkQueue returns the options of the consumer. It returns an error if flags are missing,
+// invalid, or do not go with a queue.
 func (o *options) checkQueue(cmd *cobra.Command) (qo queue.Options, err error) {
 	if err := cli.Require(cmd, "queue"); err != nil {
 		return qo, err

@@ -81,7 +81,7 @@ type description struct {
 	MaxReceives int            `json:"max_receives,omitempty"` // 0: the queue keeps no dead letters
 	Visibility  int            `json:"visibility_seconds"`
 	Retention   int            `json:"retention_hours,omitempty"`
-	At          *time.Time     `json:"numbers_at,omitempty"` // of the numbers; missing if there are none
+	At          *time.Time     `json:"numbers_at,omitempty"` // when the numbers were taken
 	Visible     *int64         `json:"visible,omitempty"`
 	InFlight    *int64         `json:"in_flight,omitempty"`
 	MaxInFlight int            `json:"max_in_flight"`

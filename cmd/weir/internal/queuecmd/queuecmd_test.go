@@ -84,7 +84,7 @@ func TestAQueueFromCreationToDeletion(t *testing.T) {
 	if list := clitest.MustRun(t, "", "queue", "list", "--stream=provisioned", endpoint); !strings.Contains(list, "There is no queue") {
 		t.Errorf("list of another stream shows %s", list)
 	}
-	clitest.MustExit(t, cli.ExitUsage, "queue", "delete", "--queue=billing", endpoint) // nobody can be asked
+	clitest.MustExit(t, cli.ExitUsage, "queue", "delete", "--queue=billing", endpoint) // it cannot ask
 	if said := clitest.MustRun(t, "", "queue", "delete", "--queue="+s.QueueARN("billing"), "--yes", endpoint); said != "queue billing is being deleted\n" {
 		t.Errorf("delete says %s", said)
 	}
@@ -167,7 +167,7 @@ func TestDeadLettersOfAQueue(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `"position":"`+first+`"`) || !strings.Contains(string(text), `"app":"q"`) {
 		t.Errorf("the copy is %s, %v", text, err)
 	}
-	clitest.MustExit(t, cli.ExitUsage, "queue", "dead", "drop", "--queue=q", "--all", endpoint) // nobody can be asked
+	clitest.MustExit(t, cli.ExitUsage, "queue", "dead", "drop", "--queue=q", "--all", endpoint) // it cannot ask
 	clitest.MustExit(t, cli.ExitUsage, "queue", "dead", "retry", "--queue=q", endpoint)
 	clitest.MustExit(t, cli.ExitUsage, "queue", "dead", "retry", "--queue=q", "--all", endpoint, first)
 	if said := clitest.MustRun(t, "", "queue", "dead", "drop", "--queue=q", "--yes", endpoint, all[1].RecordID); said != "1 dead letter is removed\n" {

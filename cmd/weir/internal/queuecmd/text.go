@@ -44,7 +44,7 @@ func (d *description) text(columns int, now time.Time) string {
 		}
 	}
 	end := "."
-	if command != "" { // on a line of its own, to be copied
+	if command != "" { // a separate line is easy to copy
 		end = ":\n  " + cli.Visible(command)
 	}
 	b.WriteString("\n" + strings.TrimSuffix(cli.Wrapped("Next step: "+next, "  ", columns), "\n") + end + "\n")
