@@ -99,7 +99,11 @@ func (d *description) receives() string {
 	}
 	text := fmt.Sprintf("%s in the last hour, %s acknowledged", figures.Count(d.Received), figures.Count(d.Acked))
 	if d.Acked > 0 && d.MaxReceives > 0 {
-		text += fmt.Sprintf(": %.1f per record of %d", float64(d.Received)/float64(d.Acked), d.MaxReceives)
+		ended := d.Received // records in flight are not acknowledged yet
+		if d.InFlight != nil {
+			ended = max(d.Received-*d.InFlight, d.Acked)
+		}
+		text += fmt.Sprintf(": %.1f per record of %d", float64(ended)/float64(d.Acked), d.MaxReceives)
 	}
 	return text
 }
