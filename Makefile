@@ -3,7 +3,7 @@
 GO      ?= go
 DEPS    ?= $(CURDIR)/.deps
 # The modules of the workspace, the root first.
-MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir internal/proof/integration
+MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir payload/s3payload payload/zstdpayload internal/proof/integration
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := all
@@ -29,7 +29,7 @@ cross: ## What does not run here: everything is built and vetted for Windows and
 # Every package with tests that need Go alone, of all modules. The slowest come first, so that the
 # last minutes keep both cores busy.
 TESTED = ./cmd/weir/... . ./internal/proof/integration/sqlite/... ./internal/proof/... ./... \
-	./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... \
+	./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./payload/s3payload/... ./payload/zstdpayload/... \
 	./internal/proof/integration/chaos/...
 RUNTESTS = $(GO) run ./scripts/runtests
 
@@ -78,7 +78,7 @@ race: race-possible ## All tests under the race detector (needs a C compiler)
 
 # The packages of the library that start goroutines, except those that take long to build or to run
 # under the race detector; make race has everything.
-RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... | \
+RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./payload/s3payload/... ./payload/zstdpayload/... | \
 	grep -vE '/internal/proof/|/scripts/|/docs/|weir/(aggregate|filter|lease|shard|health|provision)$$')
 
 .PHONY: race-short
@@ -114,9 +114,9 @@ integration-short: servers-short ## The contract of each database's store, two r
 		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java moving page)
 
 .PHONY: integration
-integration: servers ## All tests against real servers, in their long form. Screenshots of the page stay in bin/_artifacts
+integration: servers ## All tests against real servers, in their long form, without why-move. Screenshots of the page stay in bin/_artifacts
 	rm -rf bin/_artifacts && mkdir -p bin
-	WEIR_LONG=1 $(WITH_SERVERS) -p 1 -shuffle=on -artifacts -outputdir $(CURDIR)/bin ./internal/proof/integration/...
+	WEIR_LONG=1 $(WITH_SERVERS) -p 1 -shuffle=on -skip '^TestWhyMove$$' -artifacts -outputdir $(CURDIR)/bin ./internal/proof/integration/...
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: alerts
@@ -162,6 +162,10 @@ servers-rolling:
 costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB and Redis, by what they count (about five minutes)
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
 
+.PHONY: why-move
+why-move: servers ## The figures of docs/moving/why.md: the Java KCL and weir do the same work, one after the other (about 17 minutes)
+	cd internal/proof/integration && WEIR_LONG=1 WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m -run '^TestWhyMove$$' ./java
+
 CHAOS ?= -store all -for 10m
 .PHONY: sink
 sink: servers ## Effects exactly once on each database: 60,000 records under fire, and what the position costs (about two minutes)
@@ -190,7 +194,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 168 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 173 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

@@ -47,13 +47,13 @@ func ExampleFailedRecord() {
 		errors.New("no database"),                               // concerns the whole batch
 	} {
 		failed, named := weir.FailedRecord(err)
-		fmt.Println(failed.SequenceNumber, named)
+		fmt.Println(failed.SequenceNumber, named, weir.RejectedOld(err))
 	}
 	// Output:
-	// 17 true
-	// 17 true
-	// 17 true
-	//  false
+	// 17 true 0
+	// 17 true 0
+	// 17 true 1
+	//  false 0
 }
 
 // A worker handles the records that a filter selects, and drops the others.

@@ -171,12 +171,25 @@ func (e *tooOldError) Unwrap() error { return e.err }
 // handlers that call other handlers and may have to undo the effects of records before the failed
 // one.
 func FailedRecord(err error) (r Record, named bool) {
+	of, named := firstBlamed(err)
+	return of.Record, named
+}
+
+// RejectedOld returns the number of records that err leaves untried with [RejectOld], beginning
+// with the record of [FailedRecord]. It returns 0 if err is not of RejectOld. It is for handlers
+// that call other handlers with only some of the records, because weir counts in the whole batch.
+func RejectedOld(err error) int {
+	of, _ := firstBlamed(err)
+	return of.untried
+}
+
+func firstBlamed(err error) (first blamed, named bool) {
 	for _, of := range allBlamed(nil, err, false) {
-		if !named || of.Position().Compare(r.Position()) < 0 {
-			r, named = of.Record, true
+		if !named || of.Position().Compare(first.Position()) < 0 {
+			first, named = of, true
 		}
 	}
-	return r, named
+	return first, named
 }
 
 type failedAtError struct {

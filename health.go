@@ -171,9 +171,9 @@ func (c *Consumer) verdict(hideErrors bool) health.Verdict {
 		f.StoreSilent = last
 	}
 	own, cutOff := c.runs.CutOff(now)
-	loads := map[lease.Key]lease.Load{}
+	rates := map[lease.Key]float64{}
 	for _, l := range c.runs.Loops() {
-		loads[l.Key()] = l.Load(now)
+		rates[l.Key()] = l.Rate(now)
 	}
 	status := make(map[lease.Key]*ShardStatus, len(shards))
 	for i := range shards {
@@ -194,8 +194,8 @@ func (c *Consumer) verdict(hideErrors bool) health.Verdict {
 		if cutOff && supervise.Explains(is.Reason) {
 			s.Doing, s.DoingSince, s.CutOff = health.CutOff, now.Add(-own.For), true
 		}
-		if load := loads[key]; load != 0 {
-			s.Load = load.Bytes()
+		if rate, known := rates[key]; known {
+			s.Load = rate
 		}
 		f.Shards = append(f.Shards, s)
 	}

@@ -132,9 +132,20 @@ func (m *metric) class(of *shardInfo) string {
 
 type swatch struct{ Class, Text string }
 
+// stateKey contains the colours of the states. Several states share a colour, as in page.css.
+var stateKey = []swatch{
+	{"ok", "ok"},
+	{"behind", "behind, catching up, going back"},
+	{"falling_behind", "falling behind"},
+	{"stalled", "stalled, unread, near the end of retention"},
+	{"unknown", "idle, not known"},
+	{"finished", "finished"},
+}
+
+// scale returns the key of the colours.
 func (m *metric) scale() (all []swatch) {
 	if m == nil {
-		return nil
+		return stateKey
 	}
 	for i, text := range m.levels {
 		all = append(all, swatch{fmt.Sprintf("l%d", i), text})

@@ -1,12 +1,38 @@
 package dashboard
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
+
+func TestEachStateHasOneColourInTheKey(t *testing.T) {
+	t.Parallel()
+	css, err := assets.ReadFile("assets/page.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range health.States() {
+		n := 0
+		for _, of := range stateKey {
+			if slices.Contains(strings.Split(of.Text, ", "), state.String()) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is in the key %d times", state, n)
+		}
+	}
+	for _, of := range stateKey {
+		if of.Class != "unknown" && !strings.Contains(string(css), ".swatch."+of.Class+" ") {
+			t.Errorf("the swatch of %q has no colour", of.Text)
+		}
+	}
+}
 
 func TestBrightnessIsAMetricOnAFixedScale(t *testing.T) {
 	t.Parallel()

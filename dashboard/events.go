@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/errtext"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -226,7 +227,8 @@ func (c *comparison) application() {
 	}
 	for _, s := range c.now.view.Paused {
 		if !slices.Contains(c.old.view.Paused, s) {
-			c.add(pauseEvent, what(s)+" was paused", lease.Key{})
+			text := strings.TrimSpace(what(s) + " was paused " + observe.PauseOf(c.now.view, s).String())
+			c.add(pauseEvent, text, lease.Key{})
 		}
 	}
 	for _, s := range c.old.view.Paused {

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/payload"
 )
 
 // Options configures the web page. The zero value is a read-only page that uses only the store.
@@ -69,6 +71,10 @@ type Options struct {
 	// each. Payloads can contain personal data, and every user of the page can read them. The
 	// default is false.
 	ShowPayloads bool
+	// Codecs decode the payloads that ShowPayloads shows, by the names that the page shows, such as
+	// "zstd". Limit the size of the decoded data in each codec. The page always decodes "gzip", up
+	// to 1 MiB. Payloads that cannot be decoded are shown as they are. Optional.
+	Codecs map[string]payload.Codec
 	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
 	// calls it when an authorized user asks for a retry. The page retries one dead letter at a
 	// time. All dead letters of a request share the 50 s of a write, and the context ends after
@@ -108,7 +114,11 @@ var assets embed.FS
 // The handler asks for no password. Every client sees the names of streams, shards and workers,
 // positions and error texts. Put the page behind the same authentication as your other tools.
 func Handler(store lease.Store, o Options) http.Handler {
-	h := &handler{observer: newObserver(store, o), opts: o, queues: queueCache{turn: make(chan struct{}, 1)}}
+	h := &handler{
+		observer: newObserver(store, o), opts: o, queues: queueCache{turn: make(chan struct{}, 1)},
+		codecs: map[string]payload.Codec{"gzip": payload.Gzip{MaxBytes: mostUnpacked}},
+	}
+	maps.Copy(h.codecs, o.Codecs)
 	o.Prefix = strings.TrimSuffix(o.Prefix, "/")
 	var served http.Handler = h
 	if o.Prefix != "" {
@@ -123,7 +133,8 @@ type handler struct {
 	observer *observer
 	opts     Options
 	queues   queueCache
-	retrying sync.Mutex // held while retrying dead letters
+	codecs   map[string]payload.Codec // of shown payloads
+	retrying sync.Mutex               // held while retrying dead letters
 }
 
 // policy is the Content-Security-Policy of the page. It allows only resources from the page's own

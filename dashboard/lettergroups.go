@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/lettertext"
+	"github.com/weir-go/weir/payload"
 )
 
 // Limits of a shown payload, in bytes.
@@ -56,19 +57,20 @@ func groupLetters(rows []letterRow) (all []letterGroup) {
 	return all
 }
 
-// payload is a payload for people.
-type payload struct {
+// shownPayload is a payload for people.
+type shownPayload struct {
 	Kind, Text string
 	Cut        bool // the text is only the beginning
 }
 
 // payloadOf returns the payload of a dead letter for people. JSON is indented, other text is
-// unchanged, and everything else becomes hexadecimal digits. Data that begins as gzip is unpacked.
-func payloadOf(data []byte) payload {
-	p := payload{Kind: fmt.Sprintf("%d B, ", len(data))}
-	decoded := lettertext.Decode(data, mostUnpacked)
-	if decoded.Gzip {
-		p.Kind += fmt.Sprintf("gzip of %d B, ", len(decoded.Data))
+// unchanged, and everything else becomes hexadecimal digits. Data with the mark of a codec are
+// decoded.
+func payloadOf(data []byte, codecs map[string]payload.Codec) shownPayload {
+	p := shownPayload{Kind: fmt.Sprintf("%d B, ", len(data))}
+	decoded := lettertext.Decode(data, codecs)
+	if decoded.Codec != "" {
+		p.Kind += fmt.Sprintf("%s of %d B, ", decoded.Codec, len(decoded.Data))
 	}
 	p.Kind, p.Text = p.Kind+decoded.Kind, decoded.Text
 	if decoded.Binary {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/payload"
 )
 
 func TestLettersAreGroupedByError(t *testing.T) {
@@ -37,16 +38,16 @@ func TestPayloadsAreDecoded(t *testing.T) {
 	long := strings.Repeat("é", mostPayload)
 	for name, c := range map[string]struct {
 		data []byte
-		want payload
+		want shownPayload
 	}{
-		"empty":   {nil, payload{"0 B, empty", "", false}},
-		"text":    {[]byte("one\r\n\ttwo\u202e"), payload{"12 B, text", "one\n    two\ufffd", false}},
-		"JSON":    {[]byte(`{"a":[1]}`), payload{"9 B, JSON", "{\n  \"a\": [\n    1\n  ]\n}", false}},
-		"gzip":    {packed.Bytes(), payload{fmt.Sprintf("%d B, gzip of 7 B, JSON", packed.Len()), "{\n  \"a\": 1\n}", false}},
-		"damaged": {packed.Bytes()[:5], payload{"5 B, binary", "00000000  1f 8b 08 00 00                                    |.....|\n", false}},
-		"long":    {[]byte(long), payload{fmt.Sprintf("%d B, text", len(long)), long[:mostPayload], true}},
+		"empty":   {nil, shownPayload{"0 B, empty", "", false}},
+		"text":    {[]byte("one\r\n\ttwo\u202e"), shownPayload{"12 B, text", "one\n    two\ufffd", false}},
+		"JSON":    {[]byte(`{"a":[1]}`), shownPayload{"9 B, JSON", "{\n  \"a\": [\n    1\n  ]\n}", false}},
+		"gzip":    {packed.Bytes(), shownPayload{fmt.Sprintf("%d B, gzip of 7 B, JSON", packed.Len()), "{\n  \"a\": 1\n}", false}},
+		"damaged": {packed.Bytes()[:5], shownPayload{"5 B, binary", "00000000  1f 8b 08 00 00                                    |.....|\n", false}},
+		"long":    {[]byte(long), shownPayload{fmt.Sprintf("%d B, text", len(long)), long[:mostPayload], true}},
 	} {
-		if got := payloadOf(c.data); got != c.want {
+		if got := payloadOf(c.data, map[string]payload.Codec{"gzip": payload.Gzip{MaxBytes: mostUnpacked}}); got != c.want {
 			t.Errorf("%s: %+q, want %+q", name, got.Kind+": "+got.Text, c.want.Kind+": "+c.want.Text)
 		}
 	}

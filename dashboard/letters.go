@@ -36,7 +36,7 @@ type letterRow struct {
 	deadletter.Letter
 	Name string // short ID of the shard
 	Link string // link to the shard
-	Text payload
+	Text shownPayload
 }
 
 // serveLetters shows the dead letters of an application.
@@ -64,7 +64,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	for _, i := range items[:min(len(items), mostLetters)] {
 		row := letterRow{Letter: i.Letter, Name: shortID(i.Shard), Link: link("shard", "app", app, "stream", i.Stream, "shard", i.Shard)}
 		if h.opts.ShowPayloads {
-			row.Text = payloadOf(i.Data)
+			row.Text = payloadOf(i.Data, h.codecs)
 		}
 		p.Rows = append(p.Rows, row)
 	}

@@ -89,7 +89,7 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 		w.watch.Remember(s.past.reports(0))
 		return
 	}
-	w.watch.Recall(s.past.reports(minuteOf(s.at) - health.RecentMinutes))
+	w.watch.Recall(s.past.reports(minuteOf(s.at) - observe.RecallMinutes))
 }
 
 // reports returns the history from a minute on, in the form of package observe.

@@ -86,11 +86,11 @@ type queueCache struct {
 }
 
 // read returns the queues, which are at most queuesKept old.
-func (c *queueCache) read(ctx context.Context, from Queues) ([]Queue, time.Time, error) {
+func (c *queueCache) read(ctx context.Context, from Queues) ([]Queue, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, time.Time{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 	defer func() { <-c.turn }()
 	if c.at.IsZero() || time.Since(c.at) >= queuesKept {
@@ -103,7 +103,7 @@ func (c *queueCache) read(ctx context.Context, from Queues) ([]Queue, time.Time,
 		}
 		c.err, c.at = err, time.Now()
 	}
-	return c.all, c.at, c.err
+	return c.all, c.err
 }
 
 // queueRow is a queue on the page, with its state.
@@ -143,7 +143,7 @@ func (h *handler) queueRows(ctx context.Context) queueSection {
 	if h.opts.Queues == nil {
 		return queueSection{}
 	}
-	all, _, err := h.queues.read(ctx, h.opts.Queues)
+	all, err := h.queues.read(ctx, h.opts.Queues)
 	s := queueSection{On: true}
 	if err != nil {
 		s.Err = errtext.Short(err.Error())
@@ -178,7 +178,7 @@ type queuePage struct {
 
 type queueLetterRow struct {
 	QueueLetter
-	Text payload
+	Text shownPayload
 }
 
 // serveQueue shows a queue, and its dead letters if the query asks for them.
@@ -188,7 +188,7 @@ func (h *handler) serveQueue(w http.ResponseWriter, r *http.Request) {
 		h.missing(w, r, "This page does not show queues: set --queues, or Options.Queues.")
 		return
 	}
-	all, at, err := h.queues.read(r.Context(), h.opts.Queues)
+	all, err := h.queues.read(r.Context(), h.opts.Queues)
 	if r.Context().Err() != nil {
 		return
 	}
@@ -203,7 +203,7 @@ func (h *handler) serveQueue(w http.ResponseWriter, r *http.Request) {
 	}
 	q := all[i]
 	p := queuePage{pageHead: headOf("Queue "+name, "", queuesPoll), Of: queueRowOf(q), Findings: queuestate.Judge(q.facts())}
-	p.Queue, p.Now = name, at
+	p.Queue = name
 	if err != nil {
 		p.Err = errtext.Short(err.Error())
 	}
@@ -232,7 +232,7 @@ func (h *handler) lookAtDead(ctx context.Context, p *queuePage) {
 	for _, l := range letters[:min(len(letters), mostDead)] {
 		row := queueLetterRow{QueueLetter: l}
 		if h.opts.ShowPayloads {
-			row.Text = payloadOf(l.Data)
+			row.Text = payloadOf(l.Data, h.codecs)
 		}
 		p.Letters = append(p.Letters, row)
 	}

@@ -21,6 +21,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"first":   func(s string) string { return clean(strings.ToUpper(s[:1]) + s[1:]) },
 	"why":     why,
 	"reason":  health.ReportedWords,
+	"millis":  time.Time.UnixMilli,
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
 	"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"moment":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
@@ -155,8 +156,9 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // SVG paths
 	Axis                    []tick
 	Merged                  int
-	About                   string // text that introduces Scale; "" if the colours show states
+	About                   string // text that introduces Scale
 	Scale                   []swatch
+	States                  bool // the colours show states
 	Thin                    bool // the rows are too thin for separators
 	Heat                    *heat
 	boxes                   []box
@@ -225,7 +227,8 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 		}
 	}
 	d.Axis = axis(from, to)
-	if d.Scale = by.scale(); by != nil {
+	d.Scale, d.States, d.About = by.scale(), by == nil, "The colours are states:"
+	if by != nil {
 		d.About = by.about
 	}
 	d.boxes, d.from, d.to = p.boxes, from, to

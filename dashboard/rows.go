@@ -151,7 +151,8 @@ func rowOfShards(v view, of []*shardInfo) shardRow {
 	}
 	sentences, workers := map[string]bool{}, map[string]bool{}
 	least, most, known := time.Duration(-1), time.Duration(-1), 0
-	bytes, held := 0.0, false
+	var rate observe.Throughput
+	held := false
 	for _, one := range of {
 		sentences[one.Sentence] = true
 		if one.Worker != "" {
@@ -165,11 +166,11 @@ func rowOfShards(v view, of []*shardInfo) shardRow {
 			most = max(most, one.Lag)
 		}
 		if one.Held {
-			bytes, held = bytes+one.Load.Bytes(), true
+			rate, held = rate.Plus(observe.ThroughputOf(one.Lease)), true
 		}
 	}
 	if held {
-		row.Rate = observe.Rate(bytes)
+		row.Rate = rate.String()
 	}
 	switch row.Sentence = first.Reason.String(); {
 	case len(sentences) == 1:

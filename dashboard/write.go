@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,7 +201,7 @@ func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text st
 	}
 	seen := r.PostForm.Get("seen")
 	if a.Kind == Pause || a.Kind == Resume {
-		text, err = h.pause(ctx, view, a, seen)
+		text, err = h.pause(ctx, view, a, seen, cmp.Or(h.user(r), "a user")+" of the web page")
 	} else {
 		text, err = h.drain(ctx, view, a, seen)
 	}
@@ -220,7 +221,7 @@ func (h *handler) viewNow(ctx context.Context, app string) (lease.View, error) {
 	return view, nil
 }
 
-func (h *handler) pause(ctx context.Context, view lease.View, a Action, seen string) (string, error) {
+func (h *handler) pause(ctx context.Context, view lease.View, a Action, seen, by string) (string, error) {
 	on := a.Kind == Pause
 	if changed := pausesChanged(seen, view.Paused); changed != "" {
 		return "", refuse(http.StatusConflict, "%s", changed)
@@ -228,7 +229,7 @@ func (h *handler) pause(ctx context.Context, view lease.View, a Action, seen str
 	if a.Stream != "" && !slices.Contains(streamsOf(view.Leases), a.Stream) && (on || !slices.Contains(view.Paused, a.Stream)) {
 		return "", refuse(http.StatusConflict, "%s has no leases of a stream %s.", a.App, a.Stream)
 	}
-	_, err := operate.SetPause(ctx, h.observer.store, a.App, view, a.Stream, on)
+	_, err := operate.SetPause(ctx, h.observer.store, a.App, view, a.Stream, on, by)
 	switch what := pausable(a.Stream); {
 	case errors.Is(err, operate.ErrPausedEnough):
 		return "", refuse(http.StatusConflict, "%v", err)

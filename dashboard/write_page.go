@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -30,6 +31,7 @@ type changePage struct {
 type pauseRow struct {
 	What, Stream string
 	Paused       bool
+	By           string // who paused it and when, or ""
 	Do           ActionKind
 	Shards       int // that a pause leaves without a reader
 }
@@ -70,7 +72,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if row.Paused {
-			row.Do = Resume
+			row.Do, row.By = Resume, observe.PauseOf(s.view, name).String()
 		}
 		p.Pauses = append(p.Pauses, row)
 	}

@@ -16,8 +16,8 @@ const (
 	// throttledLeast is the percentage of the time from which throttling slows a shard down
 	// noticeably. Short waits are normal when several applications read a stream.
 	throttledLeast = 20
-	// hotLoad is the load from which a shard is near its limit of 1 MiB of writes a second.
-	// Workers report loads in steps of a factor of 1.4, so a full shard may report 0.8 MiB.
+	// hotLoad is the load from which a shard is near its limit of 1 MiB of writes a second. Older
+	// workers report loads in steps of a factor of 1.4, so their full shards may report 0.8 MiB.
 	hotLoad = 0.8 * (1 << 20)
 	// A hot shard has more than hotTimes times the median load of the other shards. A smaller
 	// difference is normal for keys that are spread by their hashes.
@@ -157,8 +157,8 @@ var causeRows = [...]causeRow{
 	},
 	CauseReadFails: {
 		"read_fails", "reading fails",
-		"the owner reports that reading fails, or reading failed in half of the samples and in two or " +
-			"more, for none of the reasons above",
+		"none of the causes above explains why reading fails, and the owner reports that it fails now, " +
+			"or it failed in at least two samples and in at least half of them",
 		func(c *conclusion, s *ShardFacts) bool {
 			return s.fault == noFault && (s.Doing.Activity() == Reading || s.Doing == ReadFailed ||
 				s.Doing == NotStarted || s.Recent.often(s.Recent.Unread))
@@ -195,8 +195,8 @@ var causeRows = [...]causeRow{
 	},
 	CauseRecordsFail: {
 		"records_fail", "records fail",
-		"the owner reports failures of the handler, or the handler failed in half of the samples and " +
-			"in two or more",
+		"the owner reports that the handler fails now, or the handler failed in at least two samples " +
+			"and in at least half of them",
 		func(_ *conclusion, s *ShardFacts) bool {
 			if doing(s, DeadLettersFailed, StoringDeadLetters) {
 				return false // the records have failed, and only their dead letters hold the shard
@@ -267,8 +267,9 @@ var causeRows = [...]causeRow{
 	},
 	CauseHandlerHangs: {
 		"handler_hangs", "the handler does not return",
-		"the shard has stalled, and its owner reports that a call of the handler lasts, or only that " +
-			"the handler is busy",
+		fmt.Sprintf("the shard has stalled, and its owner reports that one call of the handler is still "+
+			"running; or no record is handled although the handler was busy at least %d %% of the time",
+			busyLeast),
 		func(_ *conclusion, s *ShardFacts) bool {
 			return s.State >= Stalled && doing(s, InHandler, OpeningHandler, ClosingHandler,
 				Abandoned) || s.hangs()
@@ -324,9 +325,9 @@ var causeRows = [...]causeRow{
 	},
 	CauseHotShard: {
 		"hot_shard", "one shard is hot",
-		fmt.Sprintf("a shard falls behind or has about 1 MiB a second, and more than %d times "+
-			"the median load of the others; or it alone falls behind, and its handler was busy at "+
-			"least %d %% of the time", hotTimes, hotBusy),
+		fmt.Sprintf("a shard handles more than %d times as many bytes a second as the median of the "+
+			"others, and falls behind or handles at least 0.8 MiB a second; or it is the only shard "+
+			"that falls behind, and its handler was busy at least %d %% of the time", hotTimes, hotBusy),
 		func(c *conclusion, s *ShardFacts) bool { _, hot := c.hot[s]; return hot },
 		func(c *conclusion, all []*ShardFacts) string {
 			s := all[0]
@@ -389,9 +390,10 @@ var causeRows = [...]causeRow{
 		reasonIs(Paused),
 		func(c *conclusion, all []*ShardFacts) string {
 			if c.PausedApp {
-				return "Workers do not read while the application is paused"
+				return "Workers do not read while the application is paused" + c.pausedBy("")
 			}
-			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) + " while it is paused"
+			return "Workers do not read the stream " + strconv.Quote(all[0].Stream) +
+				" while it is paused" + c.pausedBy(all[0].Stream)
 		},
 		func(c *conclusion, all []*ShardFacts) []Step {
 			return c.resume(all)

@@ -35,12 +35,12 @@ func (s *ShardFacts) hangs() bool {
 		s.Recent.Busy >= busyLeast
 }
 
-// lastError returns the end of a sentence with the last error of a shard. It returns "" for the
-// worst shard, whose error is in the sentence of the verdict.
+// lastError returns the end of a sentence with the last error of a shard, or "".
 func (c *conclusion) lastError(s *ShardFacts) string {
-	if s.Err == "" || s == c.worst {
+	if s.Err == "" {
 		return ""
 	}
+	c.quoted = c.quoted || s == c.worst
 	return "; last error: " + strings.TrimRight(clean(s.Err), ".")
 }
 
@@ -62,7 +62,11 @@ func (c *conclusion) died() string {
 	var parts []string
 	for _, d := range c.Died {
 		if c.Now.Sub(d.At) <= recently {
-			parts = append(parts, d.Worker+" died at "+clock(d.At))
+			at := clock(d.At)
+			if d.About {
+				at = d.At.UTC().Format("about 15:04 UTC")
+			}
+			parts = append(parts, d.Worker+" died at "+at)
 		}
 	}
 	slices.Sort(parts)

@@ -27,6 +27,8 @@ type Facts struct {
 
 	// PausedApp reports that the whole application is paused, and not only some of its streams.
 	PausedApp bool
+	// Pauses contains who paused the application and its streams, and when, as far as it is known.
+	Pauses []Pause
 
 	// StoreSilent is the time since which the store has not answered. It is zero if it answers.
 	StoreSilent time.Time
@@ -41,6 +43,8 @@ type Facts struct {
 type Death struct {
 	Worker string    // its name
 	At     time.Time // when its last heartbeat was seen
+	// About reports that At is from the history, and accurate to a minute.
+	About bool
 }
 
 // ShardFacts is what is known about a shard.

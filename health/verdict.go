@@ -15,7 +15,8 @@ type Verdict struct {
 	// State is that of the worst unfinished shard, as in [Application].
 	State State
 	// Sentence states the result: the state, the worst shard and its lag, how long that has lasted,
-	// and the numbers of other shards in each state but OK and Idle.
+	// and the numbers of other shards in each state but OK and Idle. It contains the last error of
+	// the worst shard's owner, unless Evidence contains it.
 	Sentence string
 	// Since is when the state of the worst shard began, or zero if that is unknown. AtLeast reports
 	// that it may have begun earlier.
@@ -87,6 +88,9 @@ func Conclude(f Facts) Verdict {
 	} else if v.needsCause(c.worst) {
 		v.Evidence, v.Steps = c.unknown()
 	}
+	if c.quoted {
+		v.Sentence = c.short
+	}
 	if v.State == CatchingUp {
 		v.Steps = slices.Insert(v.Steps, 0, Step{"Wait, and watch the lag", c.weir("group lag")})
 	}
@@ -104,6 +108,8 @@ type conclusion struct {
 	affected []*ShardFacts // the open shards whose state needs an explanation
 	worst    *ShardFacts   // nil without open shards
 	hot      map[*ShardFacts]float64
+	short    string // the sentence of the verdict without the last error of the worst shard
+	quoted   bool   // the evidence contains that error
 }
 
 // begin fills in the conclusion. It returns the parts of the verdict that do not depend on causes.
@@ -132,7 +138,11 @@ func (c *conclusion) begin() Verdict {
 		c.affected = c.open
 		return v
 	}
-	v.State, v.Sentence = sum.State, sum.Sentence
+	v.State, v.Sentence, c.short = sum.State, sum.Sentence, sum.Sentence
+	if sum.Worst != nil {
+		sum.Worst.Err = ""
+		c.short = sum.sentence(len(c.open))
+	}
 	if len(c.open) == 0 {
 		return v
 	}

@@ -168,18 +168,24 @@ func verdictCases() map[string]verdictCase {
 		"not assigned":                    {with(of(unread(health.Unassigned)), func(f *health.Facts) { f.Led = false }), health.CauseUnassigned, "1 of 1", nil, []string{"none of them leads"}},
 		"paused":                          {with(of(sick("a", health.Idle, health.Paused), sick("b", health.Idle, health.Paused)), func(f *health.Facts) { f.PausedApp = true }), health.CausePaused, "2 of 2", nil, []string{"idle: a of orders, 10 min behind, paused; of the others 1 idle", "while the application is paused", "weir group resume --app billing\n"}},
 		"a stream is paused":              {of(well("b"), sick("a", health.Idle, health.Paused)), health.CausePaused, "1 of 1", nil, []string{"do not read the stream \"orders\" while it is paused", "weir group resume --app billing --stream orders\n"}},
-		"parents":                         {of(well("b"), sick("a", health.Idle, health.WaitsForParents)), health.CauseParents, "1 of 1", nil, nil},
-		"catching up":                     {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), sick("b", health.CatchingUp, health.LagFalls, caught(5*time.Minute))), health.NoCause, "0 of 0", nil, []string{"All records are handled in about 12 min at this rate.", "weir group lag --app billing"}},
-		"one does not":                    {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), growing("b", left(time.Hour))), health.NoCause, "0 of 0", nil, []string{"Unhandled records leave the stream in about 2 h 0 min."}},
-		"they expire":                     {of(sick("a", health.RetentionNear, health.RecordsExpire, left(time.Hour), history(95, 0))), health.CauseHandlerBusy, "1 of 1", nil, []string{"1. Lengthen the retention of the stream at once", "--stream-name orders --retention-period-hours 168", "leave the stream in about 1 h 0 min"}},
-		"they expired":                    {of(sick("a", health.RetentionNear, health.RecordsExpired, left(0))), health.CauseExpired, "1 of 1", nil, []string{"have left the stream", "weir group reset --app billing --stream orders --shard a --to oldest"}},
-		"reset":                           {of(sick("a", health.GoingBack, health.SetBack, history(95, 0))), health.CauseReset, "1 of 1", []health.Cause{health.CauseHandlerBusy}, nil},
-		"lag unknown":                     {with(of(sick("a", health.NotKnown, health.LagUnknown)), func(f *health.Facts) { f.NoLag = "no route" }), health.CauseLagUnknown, "1 of 1", nil, []string{"Kinesis: no route"}},
-		"behind for a moment":             {of(sick("a", health.Behind, health.BehindBriefly)), health.NoCause, "0 of 0", nil, nil},
-		"store down":                      {with(of(growing("a", history(95, 0))), func(f *health.Facts) { f.StoreSilent = verdictNow.Add(-time.Minute) }), health.CauseStoreSilent, "1 of 1", []health.Cause{health.CauseHandlerBusy}, []string{"unknown: the store has not answered since 11:59:00 UTC; before"}},
-		"store never up":                  {with(of(), func(f *health.Facts) { f.StoreSilent = verdictNow }), health.CauseStoreSilent, "0 of 0", nil, []string{"weir group list"}},
-		"the worst wins":                  {of(growing("a", reports(health.AwaitingMemory, 0, "")), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(95, 0))), health.CauseHandlerBusy, "1 of 2", []health.Cause{health.CauseMemory}, []string{"(1 of 2 affected shards)"}},
-		"the worst has none":              {of(growing("a", history(95, 0)), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(10, 0))), health.CauseHandlerBusy, "1 of 2", nil, nil},
+		"paused by somebody": {with(of(sick("a", health.Idle, health.Paused)), func(f *health.Facts) {
+			f.PausedApp, f.Pauses = true, []health.Pause{{By: "ada@laptop", At: verdictNow.Add(-time.Hour)}}
+		}), health.CausePaused, "1 of 1", nil, []string{"while the application is paused; it was paused by ada@laptop at 11:00 UTC on "}},
+		"a stream is paused by somebody": {with(of(sick("a", health.Idle, health.Paused)), func(f *health.Facts) {
+			f.Pauses = []health.Pause{{By: "bea"}, {Stream: "orders", By: "ada"}}
+		}), health.CausePaused, "1 of 1", nil, []string{"while it is paused; it was paused by ada."}},
+		"parents":             {of(well("b"), sick("a", health.Idle, health.WaitsForParents)), health.CauseParents, "1 of 1", nil, nil},
+		"catching up":         {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), sick("b", health.CatchingUp, health.LagFalls, caught(5*time.Minute))), health.NoCause, "0 of 0", nil, []string{"All records are handled in about 12 min at this rate.", "weir group lag --app billing"}},
+		"one does not":        {of(sick("a", health.CatchingUp, health.LagFalls, caught(12*time.Minute)), growing("b", left(time.Hour))), health.NoCause, "0 of 0", nil, []string{"Unhandled records leave the stream in about 2 h 0 min."}},
+		"they expire":         {of(sick("a", health.RetentionNear, health.RecordsExpire, left(time.Hour), history(95, 0))), health.CauseHandlerBusy, "1 of 1", nil, []string{"1. Lengthen the retention of the stream at once", "--stream-name orders --retention-period-hours 168", "leave the stream in about 1 h 0 min"}},
+		"they expired":        {of(sick("a", health.RetentionNear, health.RecordsExpired, left(0))), health.CauseExpired, "1 of 1", nil, []string{"have left the stream", "weir group reset --app billing --stream orders --shard a --to oldest"}},
+		"reset":               {of(sick("a", health.GoingBack, health.SetBack, history(95, 0))), health.CauseReset, "1 of 1", []health.Cause{health.CauseHandlerBusy}, nil},
+		"lag unknown":         {with(of(sick("a", health.NotKnown, health.LagUnknown)), func(f *health.Facts) { f.NoLag = "no route" }), health.CauseLagUnknown, "1 of 1", nil, []string{"Kinesis: no route"}},
+		"behind for a moment": {of(sick("a", health.Behind, health.BehindBriefly)), health.NoCause, "0 of 0", nil, nil},
+		"store down":          {with(of(growing("a", history(95, 0))), func(f *health.Facts) { f.StoreSilent = verdictNow.Add(-time.Minute) }), health.CauseStoreSilent, "1 of 1", []health.Cause{health.CauseHandlerBusy}, []string{"unknown: the store has not answered since 11:59:00 UTC; before"}},
+		"store never up":      {with(of(), func(f *health.Facts) { f.StoreSilent = verdictNow }), health.CauseStoreSilent, "0 of 0", nil, []string{"weir group list"}},
+		"the worst wins":      {of(growing("a", reports(health.AwaitingMemory, 0, "")), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(95, 0))), health.CauseHandlerBusy, "1 of 2", []health.Cause{health.CauseMemory}, []string{"(1 of 2 affected shards)"}},
+		"the worst has none":  {of(growing("a", history(95, 0)), growing("b", func(s *health.ShardFacts) { s.HandledLag = time.Hour }, history(10, 0))), health.CauseHandlerBusy, "1 of 2", nil, nil},
 		"odd names": {with(of(sick("a", health.Idle, health.Paused)), func(f *health.Facts) {
 			f.App, f.PausedApp = "it's mine", true
 		}), health.CausePaused, "1 of 1", nil, []string{`weir group resume --app 'it'\''s mine'`}},
@@ -188,6 +194,24 @@ func verdictCases() map[string]verdictCase {
 		"one sample of unread":                 {of(sick("a", health.Stalled, health.NoProgress, func(s *health.ShardFacts) { s.Recent = health.Recent{Minutes: 1, Unread: 1} })), health.NoCause, "0 of 0", nil, nil},
 		"busy, and nothing is handled":         {of(sick("a", health.Stalled, health.NoProgress, history(92, 0)), well("b")), health.CauseHandlerHangs, "1 of 1", nil, []string{"A call of the handler of a has not returned", "(weir consume --handler-timeout=1m)"}},
 		"dead letters fail, and their records": {of(sick("a", health.Stalled, health.DeadLettersFailed, reports(health.DeadLettersFailed, 3, "no such folder"))), health.CauseDeadLetters, "1 of 1", nil, nil},
+	}
+}
+
+func TestAnErrorIsQuotedOnce(t *testing.T) {
+	t.Parallel()
+	const text = "Kinesis GetRecords: EOF"
+	for name, c := range map[string]struct {
+		of       health.ShardFacts
+		headline bool
+	}{
+		"the cause quotes it":        {sick("a", health.Stalled, health.ReadFailed, reports(health.ReadFailed, 3, text)), false},
+		"the cause does not":         {sick("a", health.Stalled, health.InHandler, reports(health.InHandler, 0, text)), true},
+		"there is no cause to quote": {sick("a", health.Stalled, health.NoProgress, func(s *health.ShardFacts) { s.Err = text }), true},
+	} {
+		v := health.Conclude(of(c.of))
+		if strings.Contains(v.Sentence, text) != c.headline || strings.Contains(v.Evidence, text) == c.headline {
+			t.Errorf("%s: %s\n%s", name, v.Sentence, v.Evidence)
+		}
 	}
 }
 

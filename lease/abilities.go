@@ -38,12 +38,17 @@ const (
 	// [Leader].Streams in answers to heartbeats. Workers then only get shards of streams that they
 	// read.
 	NoteStreams
+	// NoteRates is the ability to store [Lease.Rate] for operators.
+	NoteRates
+	// NotePauses is the ability to store the note of a [Pause] for operators.
+	NotePauses
 
 	// AllAbilities contains all abilities that this version of weir knows.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams"}
+var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams",
+	"note rates", "note pauses"}
 
 // Has reports whether a contains all abilities of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

@@ -66,6 +66,8 @@ func (p Progress) check() error {
 		return fmt.Errorf("lease: progress of %s: epoch %d is above 2^63-1", p.Key, p.Epoch)
 	case p.Load > MaxLoad:
 		return fmt.Errorf("lease: progress of %s: load class %d is above %d", p.Key, p.Load, MaxLoad)
+	case p.Load != 0 && !rated(p.Rate, p.Load):
+		return fmt.Errorf("lease: progress of %s: the rate %d does not have load class %d", p.Key, p.Rate, p.Load)
 	case len(p.Children) > maxChildren:
 		return fmt.Errorf("lease: progress of %s: %d children are more than %d", p.Key, len(p.Children), maxChildren)
 	}
@@ -130,6 +132,9 @@ func (a Action) Check() error {
 	case Forget, Tell, Drain:
 		return checkSession("Session of "+a.Kind.String(), a.Session)
 	case Pause:
+		if !okPauseNote(a.Note) {
+			return fmt.Errorf("lease: the note %.60q of a pause is not at most %d bytes of UTF-8 without control characters", a.Note, MaxPauseNoteBytes)
+		}
 		if a.Stream == "" {
 			return nil
 		}
@@ -137,6 +142,11 @@ func (a Action) Check() error {
 	default:
 		return fmt.Errorf("lease: %s: unknown kind of action", a)
 	}
+}
+
+// rated reports whether a rate is absent or has the class load.
+func rated(rate uint64, load Load) bool {
+	return rate == 0 || rate <= MaxRate && LoadOf(float64(rate)) == load
 }
 
 // checkDeaths returns an error if a store may be unable to store this text. The text may be longer
@@ -165,6 +175,8 @@ func (l Lease) check() error {
 		return fmt.Errorf("lease: lease %s: epoch %d is above 2^63-1", l.Key, l.Epoch)
 	case l.Load > MaxLoad:
 		return fmt.Errorf("lease: lease %s: load class %d is above %d", l.Key, l.Load, MaxLoad)
+	case l.Rate > MaxRate:
+		return fmt.Errorf("lease: lease %s: rate %d is above %d", l.Key, l.Rate, int64(MaxRate))
 	case l.Born < 0:
 		return fmt.Errorf("lease: lease %s: Born %d is below zero", l.Key, l.Born)
 	}

@@ -221,8 +221,8 @@ func TestLoads(t *testing.T) {
 		want  lease.Load
 		text  string
 	}{
-		{math.NaN(), 1, "idle"}, {-1, 1, "idle"}, {0, 1, "idle"}, {0.9, 1, "idle"}, {1, 2, "2 B/s"}, {2, 2, "2 B/s"}, {4, 4, "4 B/s"},
-		{1 << 16, 32, "64 KiB/s"}, {1 << 20, 40, "1 MiB/s"}, {2 << 20, 42, "2 MiB/s"}, {math.Inf(1), lease.MaxLoad, "1024 GiB/s"},
+		{math.NaN(), 1, "idle"}, {-1, 1, "idle"}, {0, 1, "idle"}, {0.9, 1, "idle"}, {1, 2, "about 2.0 B/s"}, {2, 2, "about 2.0 B/s"}, {4, 4, "about 4.0 B/s"},
+		{1 << 16, 32, "about 64 KiB/s"}, {1 << 20, 40, "about 1.0 MiB/s"}, {2 << 20, 42, "about 2.0 MiB/s"}, {math.Inf(1), lease.MaxLoad, "about 1020 GiB/s"},
 	} {
 		got := lease.LoadOf(c.bytes)
 		if got != c.want || got.String() != c.text {

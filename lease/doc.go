@@ -49,8 +49,9 @@
 //
 // # Load
 //
-// Workers report the throughput of their shards as a class on a logarithmic scale ([Load]). It is
-// only used for balancing. [Watch] removes its noise and excludes leases that moved recently.
+// Workers report the throughput of their shards as a class on a logarithmic scale ([Load]), and the
+// measured value for operators ([Lease.Throughput]). Plans use the class, only for balancing.
+// [Watch] removes its noise and excludes leases that moved recently.
 //
 // # Planning
 //

@@ -55,6 +55,9 @@ type Lease struct {
 	// Load is the throughput of the shard, as the last owner reported it. It does not affect which
 	// session may own the lease.
 	Load Load
+	// Rate is the measured throughput in bytes per second, from which Load was computed. It is only
+	// for display. Use [Lease.Throughput], because an older worker changes Load and not Rate.
+	Rate uint64
 	// Born is the creation time of the stream, as Kinesis reports it, in Unix milliseconds. It is 0
 	// if unknown. It distinguishes a stream from a deleted stream of the same name.
 	Born int64

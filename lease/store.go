@@ -142,6 +142,9 @@ type Progress struct {
 	// Load is the current throughput class of the shard. 0 leaves the stored value unchanged. Load
 	// may be set without a Position.
 	Load Load
+	// Rate becomes [Lease.Rate] if Load is not 0. Load must be its class, or Rate must be 0. A
+	// store without [NoteRates] ignores it.
+	Rate uint64
 	// Deaths replaces [Lease.Deaths]. "" leaves the stored value unchanged. Deaths may be set
 	// without a Position. A store without [NoteDeaths] ignores it.
 	Deaths string
@@ -182,6 +185,9 @@ type View struct {
 	// Paused are the streams whose leases no session may hold, sorted. "" stands for the whole
 	// application. They are always current, even if Same is set.
 	Paused []string
+	// PauseNotes are the notes of the paused streams, see [View.PauseNote]. It may contain other
+	// streams, and be nil if there are no notes.
+	PauseNotes map[string]string
 }
 
 // Kind is the kind of an [Action].
@@ -226,7 +232,8 @@ const (
 	// running. Condition: the session exists and has not ended.
 	Drain
 	// Pause adds Stream to View.Paused if On is set, and otherwise removes it. "" stands for the
-	// whole application. Condition for On: fewer than [MaxPaused] other streams are paused.
+	// whole application. Condition for On: fewer than [MaxPaused] other streams are paused. With
+	// On, Note becomes the note of the stream, also if the stream was paused before.
 	Pause
 	// Replace replaces the lease Key by Lease, which has no owner. It is for a shard of a recreated
 	// stream, whose parents may differ. It is a single write, so that the epoch does not start
@@ -265,6 +272,8 @@ type Action struct {
 	// Deaths becomes [Lease.Deaths] with an Assign. "" leaves the stored value unchanged. A store
 	// without [NoteDeaths] ignores it.
 	Deaths string
+	// Note is a [PauseNote] as text, or "". A store without [NotePauses] ignores it.
+	Note string
 }
 
 // String returns a short form for logs and tests.

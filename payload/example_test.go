@@ -88,3 +88,64 @@ func ExampleGzip() {
 	// Output:
 	// {"kind": "order", … 729 bytes
 }
+
+// A producer writes the ID of a schema version into each record. A consumer gets the ID of each
+// record, here to count the versions.
+func ExampleGlue() {
+	version, err := payload.ParseSchemaVersion("b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	stored, err := payload.Glue{Version: version, Compress: true}.Encode(ctx, []byte(strings.Repeat("coffee ", 100)))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	read := payload.Glue{
+		Convert: func(_ context.Context, version payload.SchemaVersion, data []byte) ([]byte, error) {
+			fmt.Println(version, len(data), "bytes") // a program would look up the schema
+			return data, nil
+		},
+	}
+	data, err := payload.Decode(ctx, stored, read)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.7s\n", data)
+	// Output:
+	// b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63 700 bytes
+	// coffee
+}
+
+// A chain compresses and then adds the header of a schema.
+func ExampleChain() {
+	version, err := payload.ParseSchemaVersion("b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63")
+	if err != nil {
+		log.Fatal(err)
+	}
+	codec := payload.Chain(payload.Gzip{}, payload.Glue{Version: version})
+	ctx := context.Background()
+	stored, err := codec.Encode(ctx, []byte(strings.Repeat("coffee ", 100)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	data, err := payload.Decode(ctx, stored, codec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(data), "bytes")
+	// Output:
+	// 700 bytes
+}
+
+// A consumer reads what lifion-kinesis compressed with LZ-UTF8.
+func ExampleLZUTF8() {
+	data, err := payload.Decode(context.Background(), []byte("coffee, \xc7\x08!"), payload.Gzip{}, payload.LZUTF8{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", data)
+	// Output:
+	// coffee, coffee,!
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -20,7 +21,7 @@ var (
 // gzipMark begins each gzip file: two bytes that identify the format, and the method deflate.
 var gzipMark = []byte{0x1f, 0x8b, 0x08}
 
-// usualMost is the default of Gzip.MaxBytes.
+// usualMost is the default of MaxBytes of all codecs.
 const usualMost = 64 << 20
 
 // Gzip compresses payloads. Its mark is the beginning of the gzip format. So it also decodes the
@@ -75,10 +76,6 @@ func (g Gzip) Decode(_ context.Context, payload []byte) (data []byte, marked boo
 	if !bytes.HasPrefix(payload, gzipMark) {
 		return nil, false, nil
 	}
-	most := g.MaxBytes
-	if most == 0 {
-		most = usualMost
-	}
 	r, ok := readers.Get().(*gzip.Reader)
 	if !ok {
 		r = new(gzip.Reader)
@@ -87,14 +84,33 @@ func (g Gzip) Decode(_ context.Context, payload []byte) (data []byte, marked boo
 		_ = r.Reset(bytes.NewReader(nil)) // keeps no reference to the payload
 		readers.Put(r)
 	}()
-	if err = r.Reset(bytes.NewReader(payload)); err == nil {
-		data, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
-	}
-	switch {
-	case len(data) > most:
-		return nil, true, fmt.Errorf("%w: they have more than %d bytes", ErrTooLarge, most)
-	case err != nil:
+	if err = r.Reset(bytes.NewReader(payload)); err != nil {
 		return nil, true, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return data, true, nil
+	data, err = readAll(r, mostBytes(g.MaxBytes))
+	return data, true, err
+}
+
+// mostBytes returns the limit for decoded data with an option MaxBytes.
+func mostBytes(option int) int {
+	if option == 0 {
+		return usualMost
+	}
+	return option
+}
+
+func tooLarge(most int) error {
+	return fmt.Errorf("%w: they have more than %d bytes", ErrTooLarge, most)
+}
+
+// readAll returns what r decompresses. The error wraps [ErrTooLarge] or [ErrDamaged].
+func readAll(r io.Reader, most int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(min(most, math.MaxInt-1))+1))
+	switch {
+	case len(data) > most:
+		return nil, tooLarge(most)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return data, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-func encoded(t *testing.T, c Codec, data []byte) []byte {
+func encoded(t testing.TB, c Codec, data []byte) []byte {
 	t.Helper()
 	before := bytes.Clone(data)
-	p, err := c.Encode(t.Context(), data)
+	p, err := c.Encode(context.Background(), data)
 	if err != nil || !bytes.Equal(data, before) {
 		t.Fatalf("%.20q becomes %.20q, %v", before, data, err)
 	}
@@ -81,8 +82,10 @@ func TestGzipReportsWhatItCannotDecode(t *testing.T) {
 			t.Errorf("%s: %.20q, %v, want %v", name, got, err, c.want)
 		}
 	}
-	if got, err := Decode(t.Context(), p, Gzip{MaxBytes: len(text)}); err != nil || !bytes.Equal(got, text) {
-		t.Errorf("at the limit: %d bytes, %v", len(got), err)
+	for _, most := range []int{len(text), math.MaxInt} {
+		if got, err := Decode(t.Context(), p, Gzip{MaxBytes: most}); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("with the limit %d: %d bytes, %v", most, len(got), err)
+		}
 	}
 	if _, err := (Gzip{Level: 10}).Encode(t.Context(), text); err == nil || !strings.Contains(err.Error(), "Gzip.Level is 10") {
 		t.Errorf("level 10: %v", err)

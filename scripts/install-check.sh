@@ -3,7 +3,7 @@
 #
 #   - the command, with go install, with go run and as a tool of another module
 #   - the library
-#   - each of these modules by itself: the Redis store, s3sink, sqsletters and otelweir
+#   - each of these modules by itself: the Redis store, s3sink, sqsletters, otelweir, and the codecs of payloads
 #
 # The script builds a module proxy of files from this tree, and starts with an empty module cache.
 # Modules of other projects come from this machine's module cache, or else from the usual GOPROXY.
@@ -145,6 +145,32 @@ END
 	[ "$(quiet run .)" = "<nil>" ]
 )
 say "go get $m/otelweir@vX, alone, and a program with it"
+
+(
+	fresh payloads
+	cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/weir-go/weir/payload"
+	"github.com/weir-go/weir/payload/s3payload"
+	"github.com/weir-go/weir/payload/zstdpayload"
+)
+
+func main() {
+	small, err := zstdpayload.New(zstdpayload.Options{})
+	large, also := s3payload.New(s3.New(s3.Options{}), "bucket", s3payload.Options{})
+	fmt.Println(payload.Chain(small, large) != nil, err, also)
+}
+END
+	quiet get "$m/payload/zstdpayload@$version" "$m/payload/s3payload@$version"
+	quiet mod tidy
+	[ "$(quiet run .)" = "true <nil> <nil>" ]
+)
+say "go get $m/payload/zstdpayload@vX and $m/payload/s3payload@vX, and a program with both"
 
 (
 	fresh library

@@ -33,6 +33,7 @@ sink            sink
 failures        failures
 costs           costs
 scenarios       scenarios
+why-move        why-move
 chaos-dynamodb  chaos CHAOS=-store dynamodb -for 10m
 chaos-postgres  chaos CHAOS=-store postgres -for 10m
 chaos-redis     chaos CHAOS=-store redis -for 10m

@@ -40,7 +40,7 @@ die() { printf 'release: %s\n' "$*" >&2; exit 1; }
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.]+)?$ ]] || die "name a version, such as v0.1.0"
 [ -z "$(git status --porcelain)" ] || die "the tree has changes: commit them first"
 grep -q "^## \[${version#v}\] - 20" CHANGELOG.md || die "CHANGELOG.md has no section for it, such as \"## [${version#v}] - $(date -u +%F)\""
-tags=("$version" "store/redisstore/$version" "sink/s3sink/$version" "deadletter/sqsletters/$version" "otelweir/$version" "promweir/$version" "cmd/weir/$version")
+tags=("$version" "store/redisstore/$version" "sink/s3sink/$version" "deadletter/sqsletters/$version" "otelweir/$version" "promweir/$version" "payload/s3payload/$version" "payload/zstdpayload/$version" "cmd/weir/$version")
 for tag in "${tags[@]}"; do
 	! git rev-parse -q --verify "refs/tags/$tag" >/dev/null || die "the tag $tag exists"
 done
@@ -51,7 +51,7 @@ done
 scripts/require.sh . "$version"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-for module in store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir cmd/weir; do
+for module in store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir payload/s3payload payload/zstdpayload cmd/weir; do
 	rm -rf "$dir/proxy" "$dir/cache"
 	"$go" run ./scripts/moduleproxy -version "$version" -out "$dir/proxy"
 	sed -i "/^github\.com\/weir-go\/weir/d" "$module/go.sum"

@@ -14,6 +14,6 @@ version=$(awk '$1 == "github.com/weir-go/weir" { print $2 }' store/redisstore/go
 "$go" run ./scripts/moduleproxy -version "$version" -out "$dir/proxy"
 others="file://$("$go" env GOMODCACHE)/cache/download"
 export GOPROXY="file://$dir/proxy,$others,$("$go" env GOPROXY)" GONOSUMDB=github.com/weir-go/weir GOWORK=off GOMODCACHE="$dir/cache" GOFLAGS=-modcacherw
-for module in . store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir cmd/weir internal/proof/integration; do
+for module in . store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir payload/s3payload payload/zstdpayload cmd/weir internal/proof/integration; do
 	(cd "$module" && "$go" mod tidy && sed -i '/^github\.com\/weir-go\/weir/d' go.sum)
 done

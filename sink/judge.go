@@ -29,11 +29,11 @@ func (e earlier) add(k Key, at weir.Position) earlier {
 	return e
 }
 
-// has reports whether the effects of a record are stored according to one of the positions. at is
-// the position of the record.
-func (e earlier) has(r *weir.Record, at weir.Position) bool {
+// has reports whether the effects of a record are stored according to one of the positions. key is
+// the record's partition key, and at is its position.
+func (e earlier) has(key string, at weir.Position) bool {
 	for _, d := range e {
-		if at.Compare(d.at[shard.Partition(r.PartitionKey, len(d.at))]) <= 0 {
+		if at.Compare(d.at[shard.Partition(key, len(d.at))]) <= 0 {
 			return true
 		}
 	}
@@ -72,12 +72,15 @@ func check(k Key, was Row, found bool, known weir.Position, epoch uint64) error 
 }
 
 // checkSplit does what check does, for the row of a shard whose partitions this owner handles.
-func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64) error {
-	err := check(k, was, found, known, epoch)
-	if err == nil && !was.Split {
+// covered means that the row covers the records up to last. The shard then may have no partitions
+// any more: this owner may have stored the end in a transaction whose result it does not know.
+func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64, last weir.Position) (covered bool, err error) {
+	err = check(k, was, found, known, epoch)
+	covered = err == nil && last.Compare(was.At) <= 0
+	if err == nil && !covered && !was.Split {
 		err = fmt.Errorf("%w: the row of %s does not say any more that the shard has partitions", ErrSetBack, k)
 	}
-	return err
+	return covered, err
 }
 
 // verdict is the decision about a batch.
@@ -104,7 +107,7 @@ func judge(k Key, was Row, old earlier, b *weir.Batch) (verdict, error) {
 			continue
 		}
 		v.next.At, v.next.Ended = at, b.End
-		if old.has(r, at) {
+		if old.has(r.PartitionKey, at) {
 			continue
 		}
 		if v.todo == nil {

@@ -107,6 +107,34 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 	}
 }
 
+func TestWhoMayWriteTheRowOfAShardWithPartitions(t *testing.T) {
+	k := Key{Stream: "orders", Shard: "0"}
+	for _, c := range []struct {
+		name    string
+		was     Row
+		gone    bool
+		known   weir.Position
+		last    weir.Position
+		covered bool
+		err     error
+	}{
+		{name: "records after the position", was: Row{Epoch: 2, At: at(9), Split: true}, known: at(9), last: at(10)},
+		{name: "records before the position", was: Row{Epoch: 1, At: at(10), Split: true}, known: at(9), last: at(10), covered: true},
+		{name: "the shard has ended", was: Row{Epoch: 2, At: at(10), Ended: true}, known: at(9), last: at(10), covered: true},
+		{name: "records after the end", was: Row{Epoch: 2, At: at(10), Ended: true}, last: at(11), err: ErrSetBack},
+		{name: "no partitions", was: Row{Epoch: 2, At: at(9)}, last: at(10), err: ErrSetBack},
+		{name: "a later owner", was: Row{Epoch: 3, At: at(9), Split: true}, last: at(10), err: ErrFenced},
+		{name: "a later owner has ended the shard", was: Row{Epoch: 3, At: at(10), Ended: true}, last: at(10), err: ErrFenced},
+		{name: "the row is gone", gone: true, last: at(10), err: ErrSetBack},
+		{name: "the row went back", was: Row{Epoch: 2, At: at(8), Split: true}, known: at(9), last: at(8), err: ErrSetBack},
+	} {
+		covered, err := checkSplit(k, c.was, !c.gone, c.known, 2, c.last)
+		if covered != c.covered || !errors.Is(err, c.err) {
+			t.Errorf("%s: %t, %v; want %t, %v", c.name, covered, err, c.covered, c.err)
+		}
+	}
+}
+
 func TestWhereAMarkMovesTheShard(t *testing.T) {
 	old := earlier{}.add(Key{Partition: 1, Of: 2}, at(12))
 	for _, c := range []struct {

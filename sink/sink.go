@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/shard"
 )
 
 // mostPartitions is the limit of [weir.ShardHandlers].Partitions.
@@ -91,69 +89,6 @@ func (s *Sink[T]) Position(ctx context.Context, stream, shard string) (weir.Posi
 	return rows[Key{Stream: stream, Shard: shard}].reached(), nil
 }
 
-// Letters returns a destination for [weir.FailurePolicy].Destination. It stores dead letters in the
-// destination to, and then moves the position past their records. Without Letters, the next owner
-// of a shard handles a dead-lettered record again if no later record is done.
-func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
-	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
-		if to == nil {
-			return errors.New("sink: the destination passed to Letters is nil")
-		}
-		if err := to.Put(ctx, letters); err != nil {
-			return err
-		}
-		for i, l := range letters {
-			if i < len(letters)-1 && s.keyOf(l) == s.keyOf(letters[i+1]) {
-				continue // the later one moves the position past both
-			}
-			if err := s.pass(ctx, l); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// keyOf returns the key of the row for the record of a letter.
-func (s *Sink[T]) keyOf(l deadletter.Letter) Key {
-	return Key{l.Stream, l.Shard, shard.Partition(l.PartitionKey, s.parts), s.parts}
-}
-
-// pass moves a row past the record of a letter. All earlier records of the row have taken effect or
-// were dead-lettered.
-func (s *Sink[T]) pass(ctx context.Context, l deadletter.Letter) error {
-	at, err := shard.Parse(l.Position)
-	if err == nil && at.Kind() != shard.Sequence {
-		err = errors.New("it is not a position of a record")
-	}
-	if err != nil {
-		return fmt.Errorf("sink: the position of the dead letter %s: %w", l.ID, err)
-	}
-	k := s.keyOf(l)
-	move := func() (there bool, err error) {
-		err = s.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
-			there = found
-			if err := check(k, was, found, weir.Position{}, l.Epoch); err != nil {
-				return nil, s.counted(err)
-			}
-			if at.Compare(was.At) <= 0 {
-				return nil, nil
-			}
-			return &Row{Epoch: l.Epoch, At: at, Split: was.Split}, nil
-		}, nil)
-		return there, err
-	}
-	there, err := move()
-	if !there && err != nil && k.Of > 0 {
-		covered, made := s.makePartition(ctx, k, l.Epoch, weir.Position{}, at)
-		if covered || made != nil {
-			return made
-		}
-		_, err = move()
-	}
-	return err
-}
-
 // makePartition makes the row of a partition, for records up to last, unless the row exists. The
 // transaction locks the row of the shard, so that an owner that is too late makes no row. known is
 // the position of the shard's row when this term last read it. If the shard's row covers the
@@ -162,12 +97,11 @@ func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known,
 	var at weir.Position
 	of := Key{Stream: k.Stream, Shard: k.Shard}
 	err = s.rows.Update(ctx, of, func(was Row, found bool) (*Row, error) {
-		if err := checkSplit(of, was, found, known, epoch); err != nil {
+		var err error
+		if covered, err = checkSplit(of, was, found, known, epoch, last); err != nil || covered {
 			return nil, s.counted(err)
 		}
-		if at, covered = was.At, last.Compare(was.At) <= 0; covered {
-			return nil, nil
-		}
+		at = was.At
 		return &Row{Epoch: epoch, At: was.At, Split: true}, nil
 	}, func(ctx context.Context, tx T) error {
 		return s.rows.Insert(ctx, tx, k, Row{Epoch: epoch, At: at})

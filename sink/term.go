@@ -98,22 +98,15 @@ func (t *term[T]) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, old := map[Key]weir.Position{}, earlier(nil)
-	for _, k := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
-		is := rows[k]
+	known := map[Key]weir.Position{}
+	for k, is := range rows {
 		if k.Of == t.parts || k == t.of {
 			known[k] = is.At
-			continue
 		}
-		if is.Epoch == t.Epoch { // an earlier attempt has written it
-			old = old.add(k, is.At)
-			continue
-		}
-		at, err := t.lasts(ctx, k, is.At)
-		if err != nil {
-			return err
-		}
-		old = old.add(k, at)
+	}
+	old, err := t.earlierOf(ctx, rows, t.key(0), t.Epoch)
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,17 +114,36 @@ func (t *term[T]) claim(ctx context.Context) error {
 	return nil
 }
 
+// earlierOf returns the positions of the rows of other numbers of partitions than that of k. It
+// writes the epoch of this owner to them, so that no earlier owner moves them.
+func (s *Sink[T]) earlierOf(ctx context.Context, rows map[Key]Row, k Key, epoch uint64) (old earlier, err error) {
+	for _, other := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
+		is := rows[other]
+		if other.Of == k.Of || other.Of == 0 {
+			continue
+		}
+		at := is.At
+		if is.Epoch != epoch { // else an earlier attempt has written it
+			if at, err = s.lasts(ctx, other, at, epoch); err != nil {
+				return nil, err
+			}
+		}
+		old = old.add(other, at)
+	}
+	return old, nil
+}
+
 // lasts writes the epoch of this owner to the row of a partition, and returns the position of the
 // row. The lock of the row makes it wait for a transaction that is under way, such as a COMMIT
 // whose answer was lost. After that, no earlier owner moves the row. seen is the position that the
 // row had before.
-func (t *term[T]) lasts(ctx context.Context, k Key, seen weir.Position) (at weir.Position, err error) {
-	err = t.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
-		if err := check(k, was, found, seen, t.Epoch); err != nil {
-			return nil, t.counted(err)
+func (s *Sink[T]) lasts(ctx context.Context, k Key, seen weir.Position, epoch uint64) (at weir.Position, err error) {
+	err = s.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
+		if err := check(k, was, found, seen, epoch); err != nil {
+			return nil, s.counted(err)
 		}
 		at = was.At
-		return &Row{Epoch: t.Epoch, At: at}, nil
+		return &Row{Epoch: epoch, At: at}, nil
 	}, nil)
 	return at, ending(err)
 }
@@ -149,7 +161,8 @@ func (t *term[T]) Close(context.Context, event.EndReason) {}
 
 // Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
 // before that record as done, but their effects were rolled back. Handle therefore applies these
-// records in a separate transaction. It does the same after a panic with such an error.
+// records in a separate transaction. It does the same after a panic with such an error. A number of
+// records in [weir.RejectOld] counts the records that the function got, which may lack some of b.
 func (t *term[T]) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	defer func() {
 		p := recover()
@@ -184,12 +197,29 @@ func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead
 	if place < 0 {
 		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
 	}
-	if place == 0 {
-		return nil
+	if place > 0 {
+		before := *b
+		before.Records, before.End = b.Records[:place:place], false
+		if instead = t.Handle(ctx, &before); instead != nil {
+			return instead
+		}
 	}
-	before := *b
-	before.Records, before.End = b.Records[:place:place], false
-	return t.Handle(ctx, &before)
+	if n := t.countTodo(b.Records[place:]); n < weir.RejectedOld(err) {
+		return weir.RejectOld(at, n, err)
+	}
+	return nil
+}
+
+// countTodo returns the number of records before the first one that rows of earlier partitions
+// cover. weir must not dead-letter that one with those before it.
+func (t *term[T]) countTodo(records []weir.Record) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := slices.IndexFunc(records, func(r weir.Record) bool { return t.old.has(r.PartitionKey, r.Position()) })
+	if n < 0 {
+		return len(records)
+	}
+	return n
 }
 
 // unnamed wraps an error and hides from weir which record it names.
@@ -380,8 +410,12 @@ func (t *term[T]) mark(ctx context.Context, upTo weir.Position) error {
 
 	prunes := false
 	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
-		if err := checkSplit(t.of, was, found, known, t.Epoch); err != nil {
+		covered, err := checkSplit(t.of, was, found, known, t.Epoch, upTo)
+		if err != nil {
 			return nil, t.counted(err)
+		}
+		if known = was.At; covered {
+			return nil, nil
 		}
 		var next Row
 		next, prunes = judgeMark(was, old, t.Epoch, upTo)
@@ -423,7 +457,7 @@ func (t *term[T]) finish(ctx context.Context, b *weir.Batch) error {
 		if k.Of != t.parts {
 			continue
 		}
-		at, err := t.lasts(ctx, k, rows[k].At)
+		at, err := t.lasts(ctx, k, rows[k].At, t.Epoch)
 		if err != nil {
 			return err
 		}

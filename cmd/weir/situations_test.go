@@ -29,7 +29,7 @@ func situations() []situation {
 			s.worker("a", false, s.complains)
 			s.shard(0, "a")
 		}},
-		{"a worker is cut off", 1, 1, 1, "", "stalled", "cut off; last error: no route", health.CauseCutOff, nil, func(s *stage) {
+		{"a worker is cut off", 1, 1, 1, "", "stalled", "cut off", health.CauseCutOff, nil, func(s *stage) {
 			s.worker("a", true, func(r *lease.Report) {
 				r.Troubles = []lease.Trouble{{State: lease.CutOff, For: time.Hour, Why: "no route"}}
 			})

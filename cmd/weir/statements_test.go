@@ -118,6 +118,9 @@ const notSaid = "?"
 // times matches the parts of a sentence that depend on the moment at which a tool read the store.
 var times = regexp.MustCompile(`(, behind)?( since \d\d:\d\d:\d\d UTC| for at least \d+ (s|min)|, since unknown)|\d+ (s|min|h) behind, | in about [^.;]*`)
 
+// lastError matches the error in a sentence.
+var lastError = regexp.MustCompile(`; last error: [^;]*`)
+
 func said(state, sentence string) (string, string) {
 	words, rest, _ := strings.Cut(sentence, ": ")
 	if strings.ReplaceAll(words, " ", "_") != state && !strings.HasPrefix(sentence, "unknown") {
@@ -218,6 +221,10 @@ func TestToolsSayTheSame(t *testing.T) {
 func (of *situation) check(t *testing.T, app, page, exporter string, flags ...string) {
 	t.Helper()
 	statements := ask(t, app, page, exporter, flags...)
+	if lag := statements["lag"]; strings.Contains(statements["describe"].verdict, "; last error: ") {
+		lag.sentence = lastError.ReplaceAllString(lag.sentence, "") // it shows no cause, which quotes the error
+		statements["lag"] = lag
+	}
 	want := statement{
 		fmt.Sprint(of.open), fmt.Sprint(of.held), fmt.Sprint(of.living), of.leader, of.state,
 		statements["lag"].sentence, statements["describe"].verdict,

@@ -10,6 +10,11 @@
 	let fresh = Date.now();
 	let asking = false;
 	let tag = ""; // of the part that is shown
+	const ahead = Number(view.dataset.now) - Date.now(); // of the server's clock
+
+	// The time on the server's clock makes the times on the page readable, also in a screenshot.
+	const now = document.getElementById("now");
+	const tick = () => { now.textContent = `${new Date(Date.now() + ahead).toISOString().slice(0, 19).replace("T", " ")} UTC`; };
 
 	// A screen reader announces each change of this text, so it has the time of the data and not a
 	// growing age.
@@ -126,6 +131,7 @@
 	if (view.dataset.poll === "0") return; // a page with a form is never replaced
 	tell();
 	setInterval(ask, every);
-	setInterval(tell, 1000);
+	tick();
+	setInterval(() => { tell(); tick(); }, 1000);
 	document.addEventListener("visibilitychange", ask);
 })();

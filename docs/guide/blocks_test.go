@@ -65,7 +65,7 @@ func extract(t *testing.T) string {
 		t.Fatal(err)
 	}
 	mod, sum := "module example.com/guide\n\ngo 1.26.0\n", ""
-	for _, folder := range []string{".", "cmd/weir", "deadletter/sqsletters", "otelweir", "promweir", "sink/s3sink", "store/redisstore"} {
+	for _, folder := range []string{".", "cmd/weir", "deadletter/sqsletters", "otelweir", "payload/s3payload", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore"} {
 		dir := filepath.Join(root, folder)
 		path, _, _ := strings.Cut(strings.TrimPrefix(read(t, filepath.Join(dir, "go.mod")), "module "), "\n")
 		mod += fmt.Sprintf("\nrequire %s v0.1.0\nreplace %[1]s => %q\n", path, filepath.ToSlash(dir))

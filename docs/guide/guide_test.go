@@ -16,9 +16,9 @@ func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 var sources = []string{
 	"*_test.go", "../moving/*_test.go", "../../weirtest/*_test.go",
 	"../../cmd/weir/internal/example/main.go", "../../cmd/weir/internal/first/main.go", "../../cmd/weir/internal/firstqueue/main.go",
-	"../../cmd/weir/internal/ledger/*.go", "../../cmd/weir/internal/ledger/parallel/main.go", "../../cmd/weir/internal/account/main.go",
+	"../../cmd/weir/internal/ledger/*.go", "../../cmd/weir/internal/account/main.go",
 	"../../internal/proof/integration/sinks/windows.go", "../../sink/s3sink/example_test.go", "../../otelweir/example*_test.go",
-	"../../promweir/example_test.go", "../../emfweir/example_test.go",
+	"../../promweir/example_test.go", "../../emfweir/example_test.go", "../../payload/example_test.go", "../../payload/s3payload/example_test.go",
 }
 
 // Each declaration in the Go blocks of the guide must occur unchanged in code that runs. Tests on a

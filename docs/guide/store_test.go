@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,8 @@ type application struct {
 	Sessions []lease.Worker
 	Leader   string
 	Term     uint64
-	Paused   []string `json:",omitempty"`
-	Revision uint64   // increases when a lease is created, deleted or finished, or changes its owner
+	Paused   map[string]string `json:",omitempty"` // the notes of paused streams
+	Revision uint64            // increases when a lease is created, deleted or finished, or changes its owner
 }
 
 // docStore keeps each application in one document. Each call reads it, changes it, and swaps it.
@@ -116,7 +117,7 @@ func (s docStore) View(ctx context.Context, app, since string) (v lease.View, er
 	err = s.change(ctx, app, func(a *application) error { // the swap proves that it is the newest
 		v = lease.View{
 			Revision: strconv.FormatUint(a.Revision, 10), Leases: a.Leases, Workers: a.Sessions,
-			Leader: a.leads(), Paused: a.Paused,
+			Leader: a.leads(), Paused: slices.Sorted(maps.Keys(a.Paused)), PauseNotes: a.Paused,
 		}
 		return nil
 	})
@@ -188,7 +189,9 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Position.Compare(l.Position) > 0 { // a checkpoint never goes back
 			l.Position = p.Position
 		}
-		l.Load, l.Deaths = cmp.Or(p.Load, l.Load), cmp.Or(p.Deaths, l.Deaths)
+		if l.Deaths = cmp.Or(p.Deaths, l.Deaths); p.Load != 0 {
+			l.Load, l.Rate = p.Load, p.Rate
+		}
 		switch {
 		case p.Position.IsEnd():
 			a.own(l, "")
@@ -256,14 +259,17 @@ func (a *application) apply(act lease.Action) bool {
 		w.Drain = act.On
 		return true
 	case lease.Pause:
-		at, paused := slices.BinarySearch(a.Paused, act.Stream)
+		_, paused := a.Paused[act.Stream]
 		switch {
-		case paused && !act.On:
-			a.Paused = slices.Delete(a.Paused, at, at+1)
-		case !paused && act.On && len(a.Paused) >= lease.MaxPaused:
+		case !act.On:
+			delete(a.Paused, act.Stream)
+		case !paused && len(a.Paused) >= lease.MaxPaused:
 			return false
-		case !paused && act.On:
-			a.Paused = slices.Insert(a.Paused, at, act.Stream)
+		default:
+			if a.Paused == nil {
+				a.Paused = map[string]string{}
+			}
+			a.Paused[act.Stream] = act.Note
 		}
 		return true
 	}

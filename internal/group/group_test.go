@@ -34,8 +34,8 @@ type fleet struct {
 	reasons map[string]int // the reasons why terms ended
 	linger  time.Duration  // how long a handler takes to notice that its context ended
 	born    int64
-	loads   map[string]lease.Load // loads that the readers report
-	stalls  map[string]string     // by shard, the worker that makes no progress with the shard
+	rates   map[string]float64 // throughputs that the readers report
+	stalls  map[string]string  // by shard, the worker that makes no progress with the shard
 	trouble []lease.Trouble
 }
 
@@ -165,7 +165,7 @@ func (f *fleet) read(name string, l *link) func(*Term) error {
 			f.log = append(f.log, step{time.Now(), name, t.Lease.Shard, t.Lease.Epoch, n})
 			kids, ends := f.ends[t.Lease.Shard]
 			linger := f.linger
-			t.SetLoad(f.loads[t.Lease.Shard])
+			t.SetRate(f.rates[t.Lease.Shard])
 			stalls := f.stalls[t.Lease.Shard] == name
 			f.mu.Unlock()
 			if stalls {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -147,10 +148,10 @@ func TestBusyShardsAreSharedToo(t *testing.T) {
 		f := newFleet(t, 8)
 		f.two()
 		f.mu.Lock()
-		f.loads = map[string]lease.Load{}
+		f.rates = map[string]float64{}
 		for _, l := range f.view().Leases {
 			if l.Owner == f.session("a") {
-				f.loads[l.Shard] = lease.LoadOf(1 << 20)
+				f.rates[l.Shard] = 1 << 20
 			}
 		}
 		f.mu.Unlock()
@@ -395,12 +396,17 @@ func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
 	})
 }
 
-func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
+func TestRatesAreReportedByTheWayOrSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newValidity(5 * time.Second)
-		term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest, Load: 20}, v, func() {})
+		held := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}
+		held.Rate, held.Load = lease.Measured(1000)
+		term := newTerm(held, v, func() {})
+		if term.StoredRate() != 1000 {
+			t.Errorf("the term begins with %v bytes per second", term.StoredRate())
+		}
 		seq := uint64(0)
-		report := func(move bool) lease.Load {
+		report := func(move bool) int {
 			if move {
 				seq++
 				p, err := shard.After(string(rune('0' + seq)))
@@ -414,33 +420,73 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 				t.Errorf("some is %t for %+v", some, p)
 			}
 			term.settle(p, true)
-			return p.Load
+			if p.Load == 0 {
+				return none
+			}
+			if rate, load := lease.Measured(float64(p.Rate)); rate != p.Rate || load != p.Load {
+				t.Errorf("%+v has the rate of another class", p)
+			}
+			return int(p.Rate)
 		}
 		for _, c := range []struct {
 			after time.Duration
-			load  lease.Load
+			rate  float64
 			move  bool
-			want  lease.Load
+			want  int
 		}{
-			{0, 0, true, 0},
-			{0, 20, true, 0},            // unchanged
-			{0, 21, true, 21},           // reported along with a position
-			{time.Second, 30, false, 0}, // too soon for its own report
-			{29 * time.Second, 30, false, 30},
-			{time.Minute, 31, false, 0}, // the change is too small
-			{0, 31, true, 31},
-			{time.Minute, 29, false, 29},
-			{time.Minute, 0, false, 0}, // an unknown load is not reported
+			{0, none, true, none},            // unknown
+			{0, 1000, true, none},            // unchanged
+			{0, 1010, true, 1010},            // reported along with a position
+			{time.Second, 30e3, false, none}, // too soon for its own report
+			{44 * time.Second, 30e3, false, 30e3},
+			{time.Minute, 35e3, false, none}, // the change is too small for now
+			{0, 35e3, true, 35e3},
+			{time.Minute, 15e3, false, 15e3},
+			{rateAge - time.Second, 15.1e3, false, none},
+			{time.Second, 15.1e3, false, 15.1e3}, // any change is reported in the end
+			{time.Minute, 0, false, 0},
+			{rateAge, 0.2, false, none}, // idle still
 		} {
 			time.Sleep(c.after)
-			term.SetLoad(c.load)
+			term.SetRate(c.rate)
 			if got := report(c.move); got != c.want {
 				t.Errorf("%+v: reported %d", c, got)
 			}
 		}
-		v.end(ErrLeaseLost)
 	})
 }
+
+// Reports without a position cost a request with DynamoDB. The class of the load alone, reported
+// after a change by two classes and at most every 30 s, would take 20 of them here.
+func TestADecayingRateIsReportedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}
+		held.Rate, held.Load = lease.Measured(1 << 20)
+		term := newTerm(held, newValidity(5*time.Second), func() {})
+		reports, age := 0, 0
+		for second := range 30 * 60 {
+			rate := (1 << 20) * math.Exp(-float64(second)/60)
+			term.SetRate(rate)
+			p, some := term.progress()
+			term.settle(p, true)
+			if some {
+				reports++
+			}
+			stored := term.StoredRate()
+			if stored > 2*rate+2 {
+				age++ // seconds in which the stored rate is more than twice the rate
+			}
+			time.Sleep(time.Second)
+		}
+		if got := term.StoredRate(); reports > 20 || got != 0 || age > 20*5 {
+			t.Errorf("%d reports, %d s out of date, %v at last", reports, age, got)
+		}
+		t.Logf("%d reports, %d s out of date", reports, age)
+	})
+}
+
+// none is an unknown throughput, and a throughput that was not reported.
+const none = -1
 
 // Shards that only the recreated stream has are also read from their beginning, regardless of the
 // application's start.

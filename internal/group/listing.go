@@ -353,7 +353,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		l.outdated = 0
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
-		renewed = cfg.dropUnwanted(renewed)
+		renewed = cfg.dropUnwanted(renewed, listing)
 		if s.deputy {
 			renewed = atOnce(renewed, byStream[name], listing)
 		}

@@ -3,6 +3,7 @@ package group
 import (
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -21,9 +22,9 @@ func (n *notices) log(to *slog.Logger, v lease.View, paused []string) {
 		switch {
 		case slices.Contains(n.paused, name):
 		case name == "":
-			to.Info("an operator has paused the application; no worker reads it until it is resumed")
+			to.Info("an operator has paused the application; no worker reads it until it is resumed", pausedBy(v, paused, name)...)
 		default:
-			to.Info("an operator has paused a stream; no worker reads it until it is resumed", "stream", name)
+			to.Info("an operator has paused a stream; no worker reads it until it is resumed", append([]any{"stream", name}, pausedBy(v, paused, name)...)...)
 		}
 	}
 	for _, name := range n.paused {
@@ -37,10 +38,23 @@ func (n *notices) log(to *slog.Logger, v lease.View, paused []string) {
 	}
 	n.paused = slices.Clone(paused)
 	unheld := withoutRoom(v, paused)
-	if unheld > n.unheld {
+	if unheld > 0 && unheld != n.unheld { // also if another worker with a limit has come
 		to.Warn("no worker has room for some shards, so nothing reads them; start more workers, or raise Options.MaxLeases", "shards", unheld)
 	}
 	n.unheld = unheld
+}
+
+// pausedBy returns the attributes of a log line for who paused a stream, and how long ago.
+func pausedBy(v lease.View, paused []string, stream string) (attrs []any) {
+	v.Paused = paused // v lacks streams that are not listed completely yet
+	note := v.PauseNote(stream)
+	if note.By != "" {
+		attrs = append(attrs, "by", note.By)
+	}
+	if !note.At.IsZero() {
+		attrs = append(attrs, "paused_at", note.At.UTC().Format(time.RFC3339))
+	}
+	return attrs
 }
 
 // withoutRoom returns the number of shards that exceed what all workers may hold together. It

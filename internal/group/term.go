@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,8 @@ type Term struct {
 	lost     bool          // according to the store, the lease is no longer held at this epoch
 	stalled  bool          // the reader made no progress and gave up the lease
 	left     bool          // the reader was abandoned
-	load     lease.Load
-	told     lease.Load // the load that the store has
+	rate     float32       // measured throughput in bytes per second; negative if unknown
+	told     float32       // the rate that the store has; negative if unknown
 	toldAt   mono.Time
 
 	next    Resumer  // resumes a parked reader; owned by the reader
@@ -65,7 +66,6 @@ type Held struct {
 	Range    shard.HashRange
 	Position shard.Position // where to resume
 	Epoch    uint64
-	Load     lease.Load
 }
 
 // rare holds the fields that only a few terms need at the same time.
@@ -107,11 +107,14 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load is usually reported together with a position. It is reported without a position if it has
-// changed by loadStep classes, and the last report is older than loadPause.
+// A throughput is usually reported together with a position. It is reported without a position if
+// the last report is older than ratePause and the class of the load has changed by loadStep, or if
+// the last report is older than rateAge and the throughput has changed at all. While the worker
+// lives, the stored throughput is therefore that of at most rateAge and a heartbeat ago.
 const (
 	loadStep  = 2
-	loadPause = 30 * time.Second
+	ratePause = 45 * time.Second
+	rateAge   = 3 * time.Minute
 )
 
 type waiter struct {
@@ -120,9 +123,13 @@ type waiter struct {
 }
 
 func newTerm(l lease.Lease, v *validity, poke func()) *Term {
+	rate, _ := l.Throughput()
 	t := &Term{
-		Lease:    Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
-		validity: v, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
+		Lease:    Held{l.Key, l.Range, l.Position, l.Epoch},
+		validity: v, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, rate: -1, told: float32(rate), toldAt: mono.Now(),
+	}
+	if l.Load == 0 {
+		t.told = -1
 	}
 	if d := l.DeathsHere(); d != (lease.Deaths{}) {
 		t.rarely().deaths = d
@@ -262,12 +269,20 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 	}
 }
 
-// SetLoad sets the throughput of the shard, averaged over about a minute. It is cheap and does not
-// trigger a heartbeat.
-func (t *Term) SetLoad(l lease.Load) {
+// StoredRate returns the throughput in bytes per second that the store has. It returns 0 if it is
+// unknown.
+func (t *Term) StoredRate() float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.load = l
+	return float64(max(t.told, 0))
+}
+
+// SetRate sets the throughput of the shard in bytes per second, averaged over about a minute. It is
+// cheap and does not trigger a heartbeat.
+func (t *Term) SetRate(bytesPerSecond float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rate = float32(math.Floor(bytesPerSecond))
 }
 
 // GiveUp notes that this worker cannot make progress with the shard. The reader must begin no new
@@ -409,17 +424,21 @@ func (t *Term) progress() (lease.Progress, bool) {
 	p.Stalled = p.Release && t.stalled
 	p.Deaths = t.noting()
 	said := p.Release || !p.Position.IsZero() || p.Deaths != ""
-	if t.load != t.told && (said || t.tellLoad(mono.Now())) {
-		p.Load, said = t.load, true
+	if t.rate >= 0 && t.rate != t.told && (said || t.tellRate(mono.Now())) {
+		p.Rate, p.Load = lease.Measured(float64(t.rate))
+		said = true
 	}
 	return p, said
 }
 
-// tellLoad reports whether the load needs its own report. A shard whose load was never reported
-// counts as idle, so an idle shard needs no report.
-func (t *Term) tellLoad(now mono.Time) bool {
-	step := max(t.load, t.told) - min(t.load, t.told)
-	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
+// tellRate reports whether the throughput needs its own report. A shard whose throughput was never
+// reported counts as idle, so an idle shard needs no report.
+func (t *Term) tellRate(now mono.Time) bool {
+	rate, load := lease.Measured(float64(t.rate))
+	told, was := lease.Measured(float64(t.told))
+	step := max(load, was) - min(load, was)
+	age := now.Sub(t.toldAt)
+	return step >= loadStep && age >= ratePause || rate != told && age >= rateAge
 }
 
 // settle evaluates the answer to a heartbeat that reported p for this term. held is set if the
@@ -429,7 +448,7 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
 	before := t.Saved()
 	if held && p.Load != 0 {
-		t.told, t.toldAt = p.Load, mono.Now()
+		t.told, t.toldAt = float32(p.Rate), mono.Now()
 	}
 	now := before
 	if held && p.Position.Compare(now) > 0 {

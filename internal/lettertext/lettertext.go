@@ -4,13 +4,16 @@ package lettertext
 
 import (
 	"bytes"
-	"compress/gzip"
+	"context"
 	"encoding/json"
-	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weir-go/weir/payload"
 )
 
 // name matches a word of an error. A word that contains a digit may name one record, request or
@@ -32,17 +35,21 @@ func Shape(text string) string {
 type Payload struct {
 	Kind   string // "empty", "JSON", "text" or "binary"
 	Text   string // indented JSON, or unchanged text, which may contain carriage returns and tabs
-	Data   []byte // the unpacked payload; it may share memory with the argument of Decode
-	Gzip   bool   // Data was unpacked
+	Data   []byte // the decoded payload; it may share memory with the argument of Decode
+	Codec  string // the name of the codec that decoded Data, or ""
 	Binary bool   // Text is "", because the payload is neither JSON nor text
 }
 
-// Decode returns a payload for people. It unpacks data that is compressed with gzip, unless the
-// unpacked data would be larger than most bytes.
-func Decode(data []byte, most int) (p Payload) {
+// Decode returns a payload for people. It decodes data with the mark of one of the codecs. Data
+// that cannot be decoded stay as they are.
+func Decode(data []byte, codecs map[string]payload.Codec) (p Payload) {
 	p.Data = data
-	if unpacked, ok := gunzip(data, most); ok {
-		p.Data, p.Gzip = unpacked, true
+	for _, name := range slices.Sorted(maps.Keys(codecs)) {
+		decoded, marked, err := codecs[name].Decode(context.Background(), data)
+		if marked && err == nil {
+			p.Data, p.Codec = decoded, name
+			break
+		}
 	}
 	var indented bytes.Buffer
 	switch {
@@ -56,18 +63,4 @@ func Decode(data []byte, most int) (p Payload) {
 		p.Kind, p.Binary = "binary", true
 	}
 	return p
-}
-
-// gunzip unpacks data that begins as gzip does. ok is false for other data, and for data that is
-// damaged or larger than most.
-func gunzip(data []byte, most int) (unpacked []byte, ok bool) {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b, 8}) {
-		return nil, false
-	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, false
-	}
-	unpacked, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
-	return unpacked, err == nil && len(unpacked) <= most
 }

@@ -25,13 +25,17 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		Leases: w.group.Held, MaxLeases: w.maxLeases(), PausedApp: slices.Contains(view.Paused, ""),
 		Shards: make([]health.ShardFacts, len(rated)),
 	}
+	for _, stream := range view.Paused {
+		f.Pauses = append(f.Pauses, PauseOf(view, stream))
+	}
 	loads := make(map[lease.Key]float64, len(view.Leases))
 	for _, l := range view.Leases {
 		if l.Load != 0 && w.group.Holder(l.Key) != "" {
-			loads[l.Key] = l.Load.Bytes()
+			loads[l.Key], _ = l.Throughput()
 		}
 	}
 	cutOff := map[string]bool{} // by session
+	seen := map[string]bool{}   // sessions whose end was seen
 	for i := range view.Workers {
 		of := &view.Workers[i]
 		cutOff[of.Session] = of.CutOff()
@@ -39,11 +43,18 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 			if b := w.beats[of.Session]; b.moved && !of.Leaving {
 				name := cmp.Or(of.Name, of.Session)
 				f.Died = append(f.Died, health.Death{Worker: name, At: b.since})
+				seen[of.Session] = true
 			}
+			seen[of.Session] = seen[of.Session] || of.Leaving
 			continue
 		}
 		for _, t := range of.Troubles {
 			f.DeadLettered += t.Failing.GivenUp
+		}
+	}
+	for session, d := range w.recent.deaths(w.group, now) {
+		if !seen[session] {
+			f.Died = append(f.Died, d)
 		}
 	}
 	for i, of := range rated {
@@ -61,6 +72,12 @@ func (w *Watch) Facts(app string, now time.Time) health.Facts {
 		f.Shards[i] = s
 	}
 	return f
+}
+
+// PauseOf returns who paused a stream, and when. "" stands for the whole application.
+func PauseOf(v lease.View, stream string) health.Pause {
+	note := v.PauseNote(stream)
+	return health.Pause{Stream: stream, By: note.By, At: note.At}
 }
 
 // maxLeases returns how many leases the live workers may hold together. It returns 0 if one of them

@@ -1,10 +1,6 @@
 package observe
 
 import (
-	"fmt"
-	"math"
-	"strings"
-
 	"github.com/weir-go/weir/lease"
 )
 
@@ -23,8 +19,8 @@ type Group struct {
 
 	living  map[string]bool
 	holders map[lease.Key]string
-	shards  map[string]int     // by session
-	loads   map[string]float64 // by session
+	shards  map[string]int        // by session
+	rates   map[string]Throughput // by session
 }
 
 // Shares counts the open shards of a stream.
@@ -37,7 +33,7 @@ type Shares struct {
 func GroupOf(v lease.View, silent map[string]bool) Group {
 	g := Group{
 		Streams: map[string]Shares{}, living: map[string]bool{},
-		holders: map[lease.Key]string{}, shards: map[string]int{}, loads: map[string]float64{},
+		holders: map[lease.Key]string{}, shards: map[string]int{}, rates: map[string]Throughput{},
 	}
 	paused := map[string]bool{}
 	for _, stream := range v.Paused {
@@ -64,7 +60,7 @@ func GroupOf(v lease.View, silent map[string]bool) Group {
 			g.Held++
 			g.holders[l.Key] = l.Owner
 			g.shards[l.Owner]++
-			g.loads[l.Owner] += l.Load.Bytes()
+			g.rates[l.Owner] = g.rates[l.Owner].Plus(ThroughputOf(l))
 		default:
 			s.Unheld++
 		}
@@ -80,35 +76,9 @@ func (g Group) Lives(session string) bool { return g.living[session] }
 // Holder returns the session of the living worker that holds a shard, or "".
 func (g Group) Holder(key lease.Key) string { return g.holders[key] }
 
-// Holds returns how many open shards a living worker holds, and their bytes per second.
-func (g Group) Holds(session string) (shards int, bytes float64) {
-	return g.shards[session], g.loads[session]
-}
-
-// Amount formats a number of bytes for people, as an estimate of two digits.
-func Amount(bytes float64) string {
-	text := Rate(max(bytes, 1))
-	return strings.TrimSuffix(strings.TrimPrefix(text, "~"), "/s")
-}
-
-// Rate formats a throughput for people. Workers report it in steps of a factor of 1.4, so it is an
-// estimate of two digits.
-func Rate(bytes float64) string {
-	unit := 0
-	units := []string{"B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"}
-	for bytes >= 1000 && unit < len(units)-1 {
-		bytes /= 1024
-		unit++
-	}
-	switch {
-	case !(bytes >= 1) && unit == 0:
-		return "idle"
-	case bytes < 9.95:
-		return fmt.Sprintf("~%.1f %s", bytes, units[unit])
-	case bytes < 99.5:
-		return fmt.Sprintf("~%.0f %s", bytes, units[unit])
-	}
-	return fmt.Sprintf("~%.0f %s", math.Round(bytes/10)*10, units[unit])
+// Holds returns how many open shards a living worker holds, and their throughput.
+func (g Group) Holds(session string) (shards int, rate Throughput) {
+	return g.shards[session], g.rates[session]
 }
 
 // ShardRate formats the throughput of a shard. It returns "–" if no living worker holds the shard.
@@ -119,7 +89,7 @@ func (g Group) ShardRate(l lease.Lease) string {
 	case l.Load == 0:
 		return "not known"
 	}
-	return Rate(l.Load.Bytes())
+	return ThroughputOf(l).String()
 }
 
 // WorkerRate formats the throughput of a worker. It returns "–" if the worker holds nothing or does
@@ -128,7 +98,7 @@ func (g Group) WorkerRate(session string) string {
 	if g.shards[session] == 0 {
 		return NoRate
 	}
-	return Rate(g.loads[session])
+	return g.rates[session].String()
 }
 
 // Rate formats the throughput of the application. It returns "–" if no shard is held.
@@ -136,13 +106,9 @@ func (g Group) Rate() string {
 	if g.Held == 0 {
 		return NoRate
 	}
-	sum := 0.0
-	for _, bytes := range g.loads {
-		sum += bytes
+	var sum Throughput
+	for _, of := range g.rates {
+		sum = sum.Plus(of)
 	}
-	return Rate(sum)
+	return sum.String()
 }
-
-// NoRate is the text for the throughput of a shard that no living worker holds, or of a worker
-// without shards.
-const NoRate = "–"

@@ -30,15 +30,21 @@ func TestAGroupCountsWhatLives(t *testing.T) {
 	if g.Holder(key("a")) != "s1" || g.Holder(key("c")) != "" || !g.Lives("s1") || g.Lives("dead") || g.Lives("over") {
 		t.Errorf("%+v", g)
 	}
+	measured := of("a", "s1")
+	measured.Rate, measured.Load = lease.Measured(40_243)
 	for what, rate := range map[string][2]string{
 		"a shard that is held":  {g.ShardRate(of("a", "s1")), "~45 KiB/s"},
 		"one of a dead worker":  {g.ShardRate(of("c", "dead")), "–"},
 		"one that is finished":  {g.ShardRate(end), "–"},
 		"one without a report":  {g.ShardRate(lease.Lease{Key: key("a")}), "not known"},
+		"a measured one":        {g.ShardRate(measured), "39 KiB/s"},
 		"a worker of two":       {g.WorkerRate("s1"), "~91 KiB/s"},
 		"a dead worker":         {g.WorkerRate("dead"), "–"},
 		"the application":       {g.Rate(), "~91 KiB/s"},
 		"one that has stopped":  {observe.GroupOf(lease.View{}, nil).Rate(), "–"},
+		"two measured ones":     {observe.ThroughputOf(measured).Plus(observe.ThroughputOf(measured)).String(), "79 KiB/s"},
+		"one that is not":       {observe.ThroughputOf(measured).Plus(observe.ThroughputOf(of("a", "s1"))).String(), "~85 KiB/s"},
+		"measured as idle":      {observe.Throughput{}.String(), "idle"},
 		"nothing per second":    {observe.Rate(0), "idle"},
 		"a few":                 {observe.Rate(7.24), "~7.2 B/s"},
 		"hundreds":              {observe.Rate(724), "~720 B/s"},

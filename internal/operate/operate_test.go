@@ -28,7 +28,7 @@ func TestAPauseIsAChangeOnce(t *testing.T) {
 		stream      string
 		on, changes bool
 	}{{"", true, true}, {"", true, false}, {"s", true, true}, {"", false, true}, {"", false, false}} {
-		changed, err := operate.SetPause(t.Context(), store, "a", view(t, store), c.stream, c.on)
+		changed, err := operate.SetPause(t.Context(), store, "a", view(t, store), c.stream, c.on, "ada")
 		if err != nil || changed != c.changes {
 			t.Errorf("%d: %v, %v", i, changed, err)
 		}
@@ -37,7 +37,7 @@ func TestAPauseIsAChangeOnce(t *testing.T) {
 		t.Errorf("paused is %q", p)
 	}
 	for i := range lease.MaxPaused {
-		if _, err := operate.SetPause(t.Context(), store, "a", view(t, store), fmt.Sprint(i), true); err != nil {
+		if _, err := operate.SetPause(t.Context(), store, "a", view(t, store), fmt.Sprint(i), true, "ada"); err != nil {
 			if i != lease.MaxPaused-1 || !errors.Is(err, operate.ErrPausedEnough) {
 				t.Fatalf("%d: %v", i, err)
 			}

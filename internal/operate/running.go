@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -14,14 +15,18 @@ var ErrPausedEnough = errors.New("the maximum number of streams is paused alread
 // ErrWorkerEnded is returned if a worker ended before it could be drained.
 var ErrWorkerEnded = errors.New("the worker has ended, so there is nothing to drain")
 
-// SetPause pauses a stream, or ends its pause if on is false. If stream is "", this applies to the
-// whole application. It returns false if the view seen already shows that state. It returns
-// [ErrPausedEnough] or an error of the store.
-func SetPause(ctx context.Context, store lease.Store, app string, seen lease.View, stream string, on bool) (changed bool, err error) {
+// SetPause pauses a stream in the name of by, or ends its pause if on is false. If stream is "",
+// this applies to the whole application. It returns false if the view seen already shows that
+// state. It returns [ErrPausedEnough] or an error of the store.
+func SetPause(ctx context.Context, store lease.Store, app string, seen lease.View, stream string, on bool, by string) (changed bool, err error) {
 	if slices.Contains(seen.Paused, stream) == on {
 		return false, nil
 	}
-	did, err := store.Apply(ctx, app, []lease.Action{{Kind: lease.Pause, Stream: stream, On: on}})
+	a := lease.Action{Kind: lease.Pause, Stream: stream, On: on}
+	if on {
+		a.Note = lease.PauseNote{By: by, At: time.Now()}.String()
+	}
+	did, err := store.Apply(ctx, app, []lease.Action{a})
 	switch {
 	case err != nil:
 		return false, err

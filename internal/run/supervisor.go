@@ -60,7 +60,7 @@ func (s *supervisor) startSampling(ctx context.Context) (end func()) {
 func (s *supervisor) standings(now time.Time) (all []sampling.Standing) {
 	for _, l := range s.run.standing.running(nil) {
 		of := l.Status()
-		all = append(all, sampling.Standing{Key: l.Key(), At: of.At, Lag: of.Lags.Handled, Load: l.Load(now)})
+		all = append(all, sampling.Standing{Key: l.Key(), At: of.At, Lag: of.Lags.Handled, Load: lease.LoadOf(l.Rate(now))})
 	}
 	return all
 }

@@ -141,11 +141,11 @@ func (l *Loop) lookAtKeys() (look keyed.Look) {
 	return look
 }
 
-// Load returns the load of the shard.
-func (l *Loop) Load(now time.Time) lease.Load {
+// Rate returns the throughput of the shard in bytes per second, averaged over about a minute.
+func (l *Loop) Rate(now time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return lease.LoadOf(l.rate.Now(now))
+	return l.rate.Now(now)
 }
 
 // Held returns why the function that pulls keeps the checkpoint in place. It reads the hold of the
@@ -163,7 +163,7 @@ func (l *Loop) Held() pull.Hold {
 
 // SeeEnd sets the load of the term, and notes the time if the term's context has ended.
 func (l *Loop) SeeEnd(now time.Time) {
-	l.term.SetLoad(l.Load(now))
+	l.term.SetRate(l.Rate(now))
 	if l.term.Context().Err() != nil {
 		l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
 	}

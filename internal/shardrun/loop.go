@@ -59,7 +59,7 @@ type Loop struct {
 // reading begins.
 func New(in *Shared, t *group.Term) *Loop {
 	l := &Loop{in: in, term: t}
-	l.rate = supervise.RateOf(t.Lease.Load.Bytes(), time.Now())
+	l.rate = supervise.RateOf(t.StoredRate(), time.Now())
 	if !in.PerTerm {
 		l.source = in.Run.Pages(l, t.Lease.Position)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // published contains the directories of the published modules. The root module comes first.
-var published = []string{".", "deadletter/sqsletters", "otelweir", "promweir", "sink/s3sink", "store/redisstore", "cmd/weir"}
+var published = []string{".", "deadletter/sqsletters", "otelweir", "payload/s3payload", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore", "cmd/weir"}
 
 const module = "github.com/weir-go/weir"
 

@@ -191,7 +191,9 @@ func (s *Store) applyAlone(ctx context.Context, app string, a lease.Action) (boo
 			c.include(attrPaused, stream).fits(attrPaused, stream, lease.MaxPaused)
 		} else {
 			c.exclude(attrPaused, stream)
+			a.Note = ""
 		}
+		c.setNote(attrPauseNote+a.Stream, a.Note)
 	}
 	_, ok, err := s.update(ctx, a.String(), c, types.ReturnValueNone)
 	return ok, err

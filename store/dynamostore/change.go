@@ -48,6 +48,16 @@ func (c *change) setText(attr, s string) *change {
 	return c.set(attr, text(s))
 }
 
+// setNote sets an attribute whose name may contain any character, or removes it if s is empty.
+func (c *change) setNote(attr, s string) {
+	c.names["#note"] = attr
+	if s == "" {
+		c.removes = append(c.removes, "#note")
+		return
+	}
+	c.sets = append(c.sets, "#note = "+c.value(text(s)))
+}
+
 // setFlag sets an attribute to true, or removes it if on is false.
 func (c *change) setFlag(attr string, on bool) *change {
 	if !on {

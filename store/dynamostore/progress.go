@@ -83,7 +83,7 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 			c.when(attrPositionKey, "<=", text(p.Position.SortKey()))
 			setPosition(c, p.Position)
 		}
-		setLoad(c, p.Load)
+		setLoad(c, p)
 		setDeaths(c, p.Deaths)
 		_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
 		return ok, err
@@ -96,9 +96,9 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 	return save(false)
 }
 
-func setLoad(c *change, l lease.Load) {
-	if l != 0 {
-		c.set(attrLoad, number(uint64(l)))
+func setLoad(c *change, p lease.Progress) {
+	if p.Load != 0 {
+		c.set(attrLoad, number(uint64(p.Load))).set(attrRate, number(p.Rate))
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 			setPosition(c, p.Position)
 		}
 		if does != acknowledged {
-			setLoad(c, p.Load)
+			setLoad(c, p)
 			setDeaths(c, p.Deaths)
 		}
 		switch does {

@@ -30,6 +30,7 @@ const (
 	attrShunned     = "shunned"
 	attrDeaths      = "deaths" // in the form of lease.Deaths
 	attrLoad        = "load"
+	attrRate        = "rate"
 	attrBorn        = "born"
 	attrPosition    = "position"    // for people and for reading
 	attrPositionKey = "positionKey" // shard.Position.SortKey, for conditions
@@ -67,7 +68,9 @@ const (
 	// attrPaused is a set of streams. Each has the prefix pausedMark, because a set cannot contain
 	// an empty text.
 	attrPaused = "paused"
-	attrFormat = "format" // lease.Format; absent for 1
+	// attrPauseNote and a stream are the name of the attribute with the note of that pause.
+	attrPauseNote = "pause:"
+	attrFormat    = "format" // lease.Format; absent for 1
 
 	// The following attribute belongs to chunks of history.
 	attrData = "data"
@@ -156,6 +159,7 @@ func encodeLease(app string, l lease.Lease) item {
 	putText(it, attrShunned, l.Shunned)
 	putText(it, attrDeaths, l.Deaths)
 	putNumber(it, attrLoad, uint64(l.Load))
+	putNumber(it, attrRate, l.Rate)
 	putNumber(it, attrBorn, uint64(l.Born))
 	putText(it, attrPosition, l.Position.String())
 	if len(l.Parents) > 0 {
@@ -174,6 +178,7 @@ func decodeLease(it item) (lease.Lease, error) {
 		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
 		Last: r.text(attrLast), Shunned: r.text(attrShunned), Deaths: r.text(attrDeaths), Parents: r.list(attrParents),
 		Load: lease.Load(r.upTo(attrLoad, uint64(lease.MaxLoad))), Born: int64(r.upTo(attrBorn, math.MaxInt64)),
+		Rate: r.number(attrRate, false),
 	}
 	row := r.text(attrRow)
 	key, err := parseLeaseRow(row)
@@ -236,7 +241,8 @@ type leaderRow struct {
 	changes uint64
 	token   string
 	paused  []string // sorted
-	format  uint64   // lease.Format; 0 means 1
+	notes   map[string]string
+	format  uint64 // lease.Format; 0 means 1
 }
 
 func decodeLeader(it item) (leaderRow, error) {
@@ -250,6 +256,14 @@ func decodeLeader(it item) (leaderRow, error) {
 		l.paused[i] = strings.TrimPrefix(stream, pausedMark)
 	}
 	slices.Sort(l.paused)
+	for _, stream := range l.paused {
+		if note := r.text(attrPauseNote + stream); note != "" {
+			if l.notes == nil {
+				l.notes = map[string]string{}
+			}
+			l.notes[stream] = note
+		}
+	}
 	return l, r.done()
 }
 

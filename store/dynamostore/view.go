@@ -129,7 +129,7 @@ func (g group) condense() (string, bool) {
 }
 
 func (g group) view() lease.View {
-	v := lease.View{Leader: lease.Leader{Epoch: g.leader.term}, Paused: g.leader.paused}
+	v := lease.View{Leader: lease.Leader{Epoch: g.leader.term}, Paused: g.leader.paused, PauseNotes: g.leader.notes}
 	for _, w := range g.workers {
 		v.Workers = append(v.Workers, w.Worker)
 	}

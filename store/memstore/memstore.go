@@ -42,7 +42,7 @@ type application struct {
 	workers  []*lease.Worker // sorted by session; nil if unknown
 	leader   string
 	term     uint64
-	paused   map[string]bool
+	paused   map[string]string // the notes of paused streams
 	history  map[historyKey][]byte
 	life     int    // distinguishes it from a removed application with the same name
 	revision uint64 // incremented with every change that View must not hide
@@ -53,7 +53,7 @@ func (s *Store) app(name string) *application {
 	a := s.apps[name]
 	if a == nil {
 		a = &application{leases: map[lease.Key]*lease.Lease{}, sessions: map[string]*lease.Worker{},
-			paused: map[string]bool{}, history: map[historyKey][]byte{}, life: s.removed}
+			paused: map[string]string{}, history: map[historyKey][]byte{}, life: s.removed}
 		s.apps[name] = a
 	}
 	return a
@@ -61,7 +61,8 @@ func (s *Store) app(name string) *application {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
+		lease.NoteRates | lease.NotePauses
 }
 
 // Heartbeat implements [lease.Store].
@@ -116,6 +117,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	}
 	if len(a.paused) > 0 {
 		v.Paused = slices.Sorted(maps.Keys(a.paused))
+		v.PauseNotes = maps.Clone(a.paused)
 	}
 	if v.Same = v.Revision == since; !v.Same {
 		v.Leases = a.list("")
@@ -242,7 +244,7 @@ func (a *application) progress(session string, p lease.Progress) {
 			l.Position = p.Position
 		}
 		if p.Load != 0 {
-			l.Load = p.Load
+			l.Load, l.Rate = p.Load, p.Rate
 		}
 		if p.Deaths != "" {
 			l.Deaths = p.Deaths
@@ -295,7 +297,7 @@ func (a *application) apply(act lease.Action) bool {
 		w.Drain = act.On
 		return true
 	case lease.Pause:
-		return a.pause(act.Stream, act.On)
+		return a.pause(act)
 	default:
 		return a.changeLease(act)
 	}
@@ -356,14 +358,15 @@ func (a *application) changeLease(act lease.Action) bool {
 	return true
 }
 
-func (a *application) pause(stream string, on bool) bool {
+func (a *application) pause(act lease.Action) bool {
+	_, paused := a.paused[act.Stream]
 	switch {
-	case !on:
-		delete(a.paused, stream)
-	case len(a.paused) >= lease.MaxPaused && !a.paused[stream]:
+	case !act.On:
+		delete(a.paused, act.Stream)
+	case len(a.paused) >= lease.MaxPaused && !paused:
 		return false
 	default:
-		a.paused[stream] = true
+		a.paused[act.Stream] = act.Note
 	}
 	return true
 }

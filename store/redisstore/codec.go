@@ -29,7 +29,8 @@ type storedLease struct {
 	SortKey  string `json:"k"`
 	Load     string `json:"w"`
 	Born     string `json:"b"`
-	Deaths   string `json:"d"` // absent in leases that the previous version wrote
+	Deaths   string `json:"d"` // absent in leases that older versions wrote
+	Rate     string `json:"n"` // absent in leases that older versions wrote
 }
 
 // fixedLease contains the fields of a lease that only a Replace changes.
@@ -80,6 +81,7 @@ type storedProgress struct {
 	Release  string        `json:"r"`
 	Stalled  string        `json:"t"`
 	Load     string        `json:"w"`
+	Rate     string        `json:"n"`
 	Deaths   string        `json:"d"`
 	Children []storedChild `json:"c"`
 }
@@ -104,6 +106,7 @@ type storedAction struct {
 	Born     string       `json:"w"`
 	On       string       `json:"y"`
 	Deaths   string       `json:"d"`
+	Note     string       `json:"m"`
 }
 
 func flag(b bool) string {
@@ -131,7 +134,7 @@ func encodeReport(r lease.Report) (row, progress string, err error) {
 	list := make([]storedProgress, len(r.Progress))
 	for i, p := range r.Progress {
 		list[i] = storedProgress{Stream: p.Stream, Shard: p.Shard, Epoch: count(p.Epoch), Position: p.Position.String(), SortKey: p.Position.SortKey(),
-			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Deaths: p.Deaths, Children: []storedChild{}}
+			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Rate: count(p.Rate), Deaths: p.Deaths, Children: []storedChild{}}
 		for _, c := range p.Children {
 			fixed, err := encodeFixed(c.Parents, c.Range)
 			if err != nil {
@@ -157,7 +160,8 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 		return nil, err
 	}
 	return &storedLease{Fixed: fixed, Epoch: count(l.Epoch), Owner: l.Owner, Heir: l.Heir, Revoked: l.Revoked, Last: l.Last, Shunned: l.Shunned,
-		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths}, nil
+		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths,
+		Rate: count(l.Rate)}, nil
 }
 
 // kinds contains the names of the kinds of actions in the scripts.
@@ -188,7 +192,7 @@ func encodeActions(actions []lease.Action) (string, error) {
 			}
 			s.Lease = l
 		case lease.Pause:
-			s.Stream, s.Beat = a.Stream, strconv.Itoa(lease.MaxPaused)
+			s.Stream, s.Beat, s.Note = a.Stream, strconv.Itoa(lease.MaxPaused), a.Note
 		}
 		list[i] = s
 	}
@@ -227,6 +231,9 @@ func decodeLease(field, value string) (lease.Lease, error) {
 	}
 	if err == nil && lease.Load(load) > lease.MaxLoad {
 		err = fmt.Errorf("load class %d is above %d", load, lease.MaxLoad)
+	}
+	if err == nil && s.Rate != "" {
+		l.Rate, err = strconv.ParseUint(s.Rate, 10, 63)
 	}
 	if err == nil {
 		l.Born, err = strconv.ParseInt(s.Born, 10, 64)

@@ -97,7 +97,8 @@ func (s *Store) keys(app string) []string {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
+		lease.NoteRates | lease.NotePauses
 }
 
 // Heartbeat implements [lease.Store].
@@ -141,12 +142,19 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	}
 	d := decoder{values: a}
 	v := lease.View{Revision: d.text(), Same: d.number() == 1, Leader: d.leader(), Paused: d.texts()}
-	slices.Sort(v.Paused)
 	leases, workers := d.inner(), d.inner()
 	if !v.Same {
 		v.Leases = leases.leases()
 	}
 	v.Workers = workers.workers()
+	notes := d.texts()
+	for i, stream := range v.Paused[:min(len(v.Paused), len(notes))] {
+		if v.PauseNotes == nil {
+			v.PauseNotes = make(map[string]string, len(notes))
+		}
+		v.PauseNotes[stream] = notes[i]
+	}
+	slices.Sort(v.Paused)
 	if err := errors.Join(d.err, leases.err, workers.err); err != nil {
 		return lease.View{}, err
 	}

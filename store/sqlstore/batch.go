@@ -63,7 +63,7 @@ func (t *tx) writeAll(keys []lease.Key) error {
 		case r.is == nil && r.was == nil:
 		case r.is == nil:
 			gone = append(gone, []any{k.Stream, k.Shard})
-		case r.was == nil, r.moved(), r.was.Position != r.is.Position, r.was.Load != r.is.Load:
+		case r.was == nil, r.moved(), r.advanced():
 			values, err := encodeLease(*r.is)
 			if err != nil {
 				return err

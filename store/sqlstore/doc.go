@@ -39,11 +39,11 @@
 // synchronous replication.
 //
 // An ordinary heartbeat neither starts a session nor resigns leadership, and reports only
-// checkpoints and loads. It is one statement on Postgres. On MySQL it is two statements, and one
-// more each for checkpoints and for loads, and each is a separate transaction. Every other call
-// that writes is a transaction at READ COMMITTED that locks the rows it reads, beginning with the
-// row of the application. Such transactions of one application run one after the other, so a
-// stricter isolation level would not help.
+// checkpoints and loads. It is one statement on Postgres. On MySQL it is two statements, one more
+// for checkpoints with their loads, and one more for loads without a new checkpoint. Each is a
+// separate transaction. Every other call that writes is a transaction at READ COMMITTED that locks
+// the rows it reads, beginning with the row of the application. Such transactions of one
+// application run one after the other, so a stricter isolation level would not help.
 //
 // Ordinary heartbeats run in parallel to these transactions. Their writes are conditional, row by
 // row: the session must not have ended, owner and epoch must match, and the position must be later.

@@ -35,14 +35,27 @@ func (t *tx) flush() error {
 	if err != nil {
 		return err
 	}
+	var notes any // NULL if there are none
+	if len(a.notes) > 0 {
+		text, err := json.Marshal(a.notes)
+		if err != nil {
+			return err
+		}
+		notes = string(text)
+	}
 	if a.stored {
-		_, err = t.exec("UPDATE {applications} SET leader = ?, term = ?, revision = ?, paused = ? WHERE app = ?",
-			a.leader, int64(a.term), int64(a.revision), string(paused), t.app)
+		_, err = t.exec("UPDATE {applications} SET leader = ?, term = ?, revision = ?, paused = ?, pause_notes = ? WHERE app = ?",
+			a.leader, int64(a.term), int64(a.revision), string(paused), notes, t.app)
 		return err
 	}
-	_, err = t.exec("INSERT INTO {applications} (app, leader, term, revision, token, paused) VALUES (?, ?, ?, ?, ?, ?)",
-		t.app, a.leader, int64(a.term), int64(a.revision), a.token, string(paused))
+	_, err = t.exec("INSERT INTO {applications} (app, leader, term, revision, token, paused, pause_notes) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		t.app, a.leader, int64(a.term), int64(a.revision), a.token, string(paused), notes)
 	return err
+}
+
+// advanced reports whether the checkpoint or the load of an existing lease changed.
+func (r *row) advanced() bool {
+	return r.was.Position != r.is.Position || r.was.Load != r.is.Load || r.was.Rate != r.is.Rate
 }
 
 // moved reports whether anything but the checkpoint and the load of the lease changed. The next
@@ -80,18 +93,18 @@ func (t *tx) writeLease(k lease.Key, r *row) error {
 			return bad
 		}
 		if r.was == nil {
-			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
+			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
 			break
 		}
 		_, err = t.exec(`UPDATE {leases} SET parents = ?, range_start = ?, range_end = ?, epoch = ?, owner = ?, heir = ?, revoked = ?,
-			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ?, deaths = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
-	case r.was.Position != r.is.Position, r.was.Load != r.is.Load:
+			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ?, deaths = ?, rate = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
+	case r.advanced():
 		position, bad := encodePosition(r.is.Position)
 		if bad != nil {
 			return fmt.Errorf("sqlstore: lease %s: %w", k, bad)
 		}
-		_, err = t.exec("UPDATE {leases} SET position = ?, load_class = ? WHERE app = ? AND stream = ? AND shard = ?", position, int64(r.is.Load),
-			t.app, k.Stream, k.Shard)
+		_, err = t.exec("UPDATE {leases} SET position = ?, load_class = ?, rate = ? WHERE app = ? AND stream = ? AND shard = ?", position, int64(r.is.Load),
+			int64(r.is.Rate), t.app, k.Stream, k.Shard)
 	}
 	return err
 }

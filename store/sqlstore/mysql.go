@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/internal/sqltable"
@@ -79,6 +80,11 @@ var mysql = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT ''`,
+	}, {
+		// The columns contain the measured throughput in bytes per second, and the notes of paused
+		// streams as a JSON object, NULL for none.
+		`ALTER TABLE {leases} ADD COLUMN rate BIGINT NOT NULL DEFAULT 0`,
+		`ALTER TABLE {applications} ADD COLUMN pause_notes MEDIUMBLOB`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",
@@ -130,11 +136,11 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary heartbeat is two statements, and one more each for checkpoints and for loads. A
-// common transaction is not needed. The first statement checks that the session is alive and
-// increases its count. A leader that saw the earlier count can then no longer end the session. Each
-// checkpoint is conditional on owner, epoch and position. The last statement reads the resulting
-// state.
+// An ordinary heartbeat is two statements, one more for checkpoints with their loads, and one more
+// for loads without a new checkpoint. A common transaction is not needed. The first statement
+// checks that the session is alive and increases its count. A leader that saw the earlier count can
+// then no longer end the session. Each checkpoint is conditional on owner, epoch and position. The
+// last statement reads the resulting state.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
@@ -150,22 +156,15 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	if err != nil || n == 0 {
 		return err // the session is over, so there are no orders
 	}
-	err = t.advanceMySQL(q, "l.position = v.value, l.place = v.place", "l.place < v.place", func(s step) any {
-		if s.Place == "" {
-			return nil
-		}
-		return s.Position
-	})
+	// A load is usually reported together with a position, and one statement stores both. The
+	// second statement is for loads without a position, and for positions that do not advance.
+	placed := slices.DeleteFunc(slices.Clone(q.steps), func(s step) bool { return s.Place == "" })
+	advanced, err := t.advanceMySQL(q, placed, "l.position = v.position, l.place = v.place, "+loadMySQL, "l.place < v.place")
 	if err != nil {
 		return err
 	}
-	err = t.advanceMySQL(q, "l.load_class = v.value", "l.load_class <> v.value", func(s step) any {
-		if s.Load == 0 {
-			return nil
-		}
-		return s.Load
-	})
-	if err != nil {
+	loads := slices.DeleteFunc(slices.Clone(q.steps), func(s step) bool { return s.Load == 0 || s.Place != "" && advanced == len(placed) })
+	if _, err = t.advanceMySQL(q, loads, loadMySQL, "(l.load_class <> v.load_class OR l.rate <> v.rate)"); err != nil {
 		return err
 	}
 	if r.Others {
@@ -174,38 +173,27 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
 }
 
-// advanceMySQL updates the columns in set for each step. value returns the parameter of a step, or
-// nil to skip the step.
-func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
-	var b strings.Builder
-	var args []any
-	flush := func() error {
-		if len(args) == 0 {
-			return nil
+// loadMySQL sets the load and the rate of a lease, if a step has a load.
+const loadMySQL = "l.load_class = IF(v.load_class > 0, v.load_class, l.load_class), l.rate = IF(v.load_class > 0, v.rate, l.rate)"
+
+// advanceMySQL updates the columns in set for each step whose condition is true. It returns the
+// number of rows that it changed.
+func (t *tx) advanceMySQL(q quickBeat, steps []step, set, condition string) (changed int, err error) {
+	const first = "SELECT CAST(? AS BINARY) AS stream, CAST(? AS BINARY) AS shard, CAST(? AS SIGNED) AS epoch, ? AS position, CAST(? AS BINARY) AS place, " +
+		"CAST(? AS SIGNED) AS load_class, CAST(? AS SIGNED) AS rate"
+	const next = " UNION ALL SELECT CAST(? AS BINARY), CAST(? AS BINARY), CAST(? AS SIGNED), ?, CAST(? AS BINARY), CAST(? AS SIGNED), CAST(? AS SIGNED)"
+	for some := range slices.Chunk(steps, rowsAtOnce) {
+		var args []any
+		for _, s := range some {
+			args = append(args, s.Stream, s.Shard, s.Epoch, s.Position, s.Place, s.Load, s.Rate)
 		}
-		statement := "UPDATE (" + b.String() + ") v STRAIGHT_JOIN {leases} l ON l.stream = v.stream AND l.shard = v.shard SET " + set +
+		statement := "UPDATE (" + first + strings.Repeat(next, len(some)-1) + ") v STRAIGHT_JOIN {leases} l ON l.stream = v.stream AND l.shard = v.shard SET " + set +
 			" WHERE l.app = ? AND l.owner = ? AND l.epoch = v.epoch AND " + condition
-		_, err := t.exec(statement, append(args, t.app, q.report.Session)...)
-		b.Reset()
-		args = nil
-		return err
+		n, err := t.exec(statement, append(args, t.app, q.report.Session)...)
+		if err != nil {
+			return changed, err
+		}
+		changed += int(n)
 	}
-	for _, s := range q.steps {
-		v := value(s)
-		if v == nil {
-			continue
-		}
-		if len(args) == 0 {
-			b.WriteString("SELECT CAST(? AS BINARY) AS stream, CAST(? AS BINARY) AS shard, CAST(? AS SIGNED) AS epoch, ? AS value, CAST(? AS BINARY) AS place")
-		} else {
-			b.WriteString(" UNION ALL SELECT CAST(? AS BINARY), CAST(? AS BINARY), CAST(? AS SIGNED), ?, CAST(? AS BINARY)")
-		}
-		args = append(args, s.Stream, s.Shard, s.Epoch, v, s.Place)
-		if len(args) >= 5*rowsAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return flush()
+	return changed, nil
 }

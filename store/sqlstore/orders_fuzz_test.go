@@ -72,13 +72,13 @@ func FuzzReadOrders(f *testing.F) {
 
 // FuzzApplicationRow reads an application's row, which may include the row of the leader's session.
 func FuzzApplicationRow(f *testing.F) {
-	f.Add("leader", int64(1), int64(2), "token", `["b","a","a"]`, int64(3), int64(0), uint8(0))
-	f.Add("leader", int64(1), int64(2), "token", `[]`, int64(3), int64(1), uint8(1))
-	f.Add("", int64(-1), int64(0), "", `{"a":1}`, int64(0), int64(0), uint8(2))
-	f.Add("", int64(0), int64(-1), "", `null`, int64(-5), int64(7), uint8(3))
-	f.Add("x", int64(0), int64(0), "", `["a",5]`, int64(0), int64(0), uint8(4))
-	f.Fuzz(func(t *testing.T, leader string, term, revision int64, token, paused string, beat, ended int64, form uint8) {
-		values := []any{leader, term, revision, token, paused, beat, ended}
+	f.Add("leader", int64(1), int64(2), "token", `["b","a","a"]`, int64(3), int64(0), uint8(0), `{"a":"1 x"}`)
+	f.Add("leader", int64(1), int64(2), "token", `[]`, int64(3), int64(1), uint8(1), `{}`)
+	f.Add("", int64(-1), int64(0), "", `{"a":1}`, int64(0), int64(0), uint8(2), ``)
+	f.Add("", int64(0), int64(-1), "", `null`, int64(-5), int64(7), uint8(3), `null`)
+	f.Add("x", int64(0), int64(0), "", `["a",5]`, int64(0), int64(0), uint8(4), `[]`)
+	f.Fuzz(func(t *testing.T, leader string, term, revision int64, token, paused string, beat, ended int64, form uint8, notes string) {
+		values := []any{leader, term, revision, token, paused, beat, ended, notes}
 		switch form % 5 {
 		case 1:
 			values[0], values[3], values[4] = []byte(leader), []byte(token), []byte(paused)
@@ -87,7 +87,7 @@ func FuzzApplicationRow(f *testing.F) {
 		case 3:
 			values[6] = ended > 0
 		case 4:
-			values[int(uint64(beat)%7)] = nil
+			values[int(uint64(beat)%8)] = nil
 		}
 		a, err := readApplication("app", values)
 		if err != nil {

@@ -80,6 +80,11 @@ var postgres = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// The columns contain the measured throughput in bytes per second, and the notes of paused
+		// streams as a JSON object, NULL for none.
+		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS rate BIGINT NOT NULL DEFAULT 0`,
+		`ALTER TABLE {applications} ADD COLUMN IF NOT EXISTS pause_notes TEXT`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {
@@ -140,14 +145,15 @@ var (
 )`
 	advancePostgres = `, moved AS (
   UPDATE {leases} l SET place = greatest(l.place, v.place), load_class = CASE WHEN v.load > 0 THEN v.load ELSE l.load_class END,
+    rate = CASE WHEN v.load > 0 THEN v.rate ELSE l.rate END,
     position = CASE WHEN l.place < v.place THEN v.position ELSE l.position END
   FROM ` + stepsPostgres + ` AND EXISTS (SELECT 1 FROM me) RETURNING 1
 )`
 	// stepsPostgres selects the steps that take effect.
 	stepsPostgres = `json_to_recordset(CAST($10 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
-    place text COLLATE "C", load smallint)
+    place text COLLATE "C", load smallint, rate bigint)
   WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch
-    AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class)`
+    AND (l.place < v.place OR v.load > 0 AND (v.load <> l.load_class OR v.rate <> l.rate))`
 	ordersPostgres = ` FROM me
 LEFT JOIN {applications} a ON a.app = $1 LEFT JOIN {sessions} s ON s.app = $1 AND s.session = a.leader
 LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`

@@ -35,7 +35,8 @@ type step struct {
 	Epoch    int64  `json:"epoch"`
 	Position string `json:"position"`
 	Place    string `json:"place"` // "" leaves the position unchanged
-	Load     int64  `json:"load"`  // 0 leaves the load unchanged
+	Load     int64  `json:"load"`  // 0 leaves the load and the rate unchanged
+	Rate     int64  `json:"rate"`
 }
 
 // quickBeat is a heartbeat whose progress consists only of steps.
@@ -56,7 +57,7 @@ func (q quickBeat) effective() int {
 	n := 0
 	for _, s := range q.steps {
 		l := held[lease.Key{Stream: s.Stream, Shard: s.Shard}]
-		if l != nil && int64(l.Epoch) == s.Epoch && (l.Position.SortKey() < s.Place || s.Load > 0 && s.Load != int64(l.Load)) {
+		if l != nil && int64(l.Epoch) == s.Epoch && (l.Position.SortKey() < s.Place || s.Load > 0 && (s.Load != int64(l.Load) || s.Rate != int64(l.Rate))) {
 			n++
 		}
 	}
@@ -77,7 +78,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 			return nil, false
 		}
 		seen[p.Key] = true
-		s := step{Stream: p.Stream, Shard: p.Shard, Epoch: int64(p.Epoch), Load: int64(p.Load)}
+		s := step{Stream: p.Stream, Shard: p.Shard, Epoch: int64(p.Epoch), Load: int64(p.Load), Rate: int64(p.Rate)}
 		if !p.Position.IsZero() {
 			position, err := encodePosition(p.Position)
 			if err != nil {

@@ -127,11 +127,11 @@ func TestWhichTablesSuit(t *testing.T) {
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
 		SQLite: "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nALTER TABLE a_sessions ADD COLUMN streams TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 5;\n",
+			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nALTER TABLE a_sessions ADD COLUMN streams TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0;\nALTER TABLE a_applications ADD COLUMN pause_notes TEXT;\nUPDATE a_schema SET version = 6;\n",
 		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 5;\n",
+			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE \"b\".a_applications ADD COLUMN IF NOT EXISTS pause_notes TEXT;\nUPDATE \"b\".a_schema SET version = 6;\n",
 		MySQL: "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nALTER TABLE `b`.a_sessions ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 5;\n",
+			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nALTER TABLE `b`.a_sessions ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE `b`.a_applications ADD COLUMN pause_notes MEDIUMBLOB;\nUPDATE `b`.a_schema SET version = 6;\n",
 	} {
 		o := Options{Dialect: d, Prefix: "a_"}
 		if d != SQLite {
@@ -144,7 +144,7 @@ func TestSchemaSince(t *testing.T) {
 		if got, err := s.SchemaSince(1); got != want || err != nil {
 			t.Errorf("%v: %q, %v", d, got, err)
 		}
-		for _, version := range []int{-1, 0, 5, 6} {
+		for _, version := range []int{-1, 0, 6, 7} {
 			if got, err := s.SchemaSince(version); got != "" || err == nil {
 				t.Errorf("%v: since %d: %q, %v", d, version, got, err)
 			}

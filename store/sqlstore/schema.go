@@ -163,7 +163,7 @@ func (t *tx) probe() error {
 	for _, q := range [...]string{
 		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
 		"SELECT " + sessionColumns + ", app FROM {sessions} WHERE 1 = 0",
-		"SELECT app, leader, term, revision, token, paused FROM {applications} WHERE 1 = 0",
+		"SELECT app, leader, term, revision, token, paused, pause_notes FROM {applications} WHERE 1 = 0",
 	} {
 		if err := t.query(q, strings.Count(q, ",")+1, func([]any) error { return nil }); err != nil {
 			return err

@@ -76,6 +76,11 @@ var sqlite = &dialect{
 		// The column contains the streams that a worker reads, in the form of lease.Streams, or ''
 		// if the worker did not report them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// The columns contain the measured throughput in bytes per second, and the notes of paused
+		// streams as a JSON object, NULL for none.
+		`ALTER TABLE {prefix}leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0`,
+		`ALTER TABLE {prefix}applications ADD COLUMN pause_notes TEXT`,
 	}},
 	// Without this, SQLite would prefer the primary key and read all leases of the application.
 	byOwner:  " INDEXED BY {prefix}leases_owner",

@@ -69,7 +69,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		return err == nil && there && !w.Ended, err
 	case lease.Pause:
 		top, err := t.application()
-		return err == nil && top.pause(a.Stream, a.On), err
+		return err == nil && top.pause(a), err
 	}
 	row, err := t.lease(a.Key)
 	return err == nil && row.apply(a), err
@@ -86,7 +86,7 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 			l.Position = p.Position
 		}
 		if p.Load != 0 {
-			l.Load = p.Load
+			l.Load, l.Rate = p.Load, p.Rate
 		}
 		l.Deaths = cmp.Or(p.Deaths, l.Deaths)
 		switch {
@@ -202,17 +202,29 @@ func (a *application) follow(session string) {
 }
 
 // pause adds a stream to the paused streams, or removes it. It returns false if there is no room.
-func (a *application) pause(stream string, on bool) bool {
-	at, there := slices.BinarySearch(a.paused, stream)
+func (a *application) pause(act lease.Action) bool {
+	at, there := slices.BinarySearch(a.paused, act.Stream)
+	note := a.notes[act.Stream]
 	switch {
-	case there == on:
+	case there == act.On && note == act.Note:
 		return true
-	case !on:
-		a.paused = slices.Delete(a.paused, at, at+1)
-	case len(a.paused) >= lease.MaxPaused:
+	case !act.On:
+		if there {
+			a.paused = slices.Delete(a.paused, at, at+1)
+		}
+		delete(a.notes, act.Stream)
+	case !there && len(a.paused) >= lease.MaxPaused:
 		return false
 	default:
-		a.paused = slices.Insert(a.paused, at, stream)
+		if !there {
+			a.paused = slices.Insert(a.paused, at, act.Stream)
+		}
+		if delete(a.notes, act.Stream); act.Note != "" {
+			if a.notes == nil {
+				a.notes = map[string]string{}
+			}
+			a.notes[act.Stream] = act.Note
+		}
 	}
 	a.changed = true
 	return true

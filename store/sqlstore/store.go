@@ -101,7 +101,8 @@ func (s *Store) named(query string) string {
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
+	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
+		lease.NoteRates | lease.NotePauses
 }
 
 // Heartbeat implements [lease.Store] in one transaction. On MySQL, an ordinary heartbeat is several
@@ -253,6 +254,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 		v.Leader = a.leads()
 		if len(a.paused) > 0 {
 			v.Paused = a.paused
+			v.PauseNotes = a.notes
 		}
 		if a.stored {
 			v.Revision = a.token + "." + strconv.FormatUint(a.revision, 10)

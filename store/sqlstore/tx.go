@@ -169,7 +169,8 @@ type application struct {
 	term     uint64
 	revision uint64
 	token    string
-	paused   []string // sorted
+	paused   []string          // sorted
+	notes    map[string]string // of paused streams; also of streams whose pause an older client ended
 
 	stored      bool
 	leaderBeat  uint64
@@ -366,14 +367,14 @@ func (t *tx) application() (*application, error) {
 		return t.top, nil
 	}
 	a := &application{}
-	query := `SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
+	query := `SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended, a.pause_notes FROM {applications} a
 		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`
 	if lock := t.locking(); lock != "" {
 		// This omits the leader's row, which changes with each of the leader's heartbeats: see
 		// leads.
-		query = "SELECT leader, term, revision, token, paused, NULL, NULL FROM {applications} WHERE app = ?" + lock
+		query = "SELECT leader, term, revision, token, paused, NULL, NULL, pause_notes FROM {applications} WHERE app = ?" + lock
 	}
-	err := t.query(query, 7, func(values []any) (err error) {
+	err := t.query(query, 8, func(values []any) (err error) {
 		a, err = readApplication(t.app, values)
 		return err
 	}, t.app)
@@ -396,6 +397,14 @@ func readApplication(app string, values []any) (*application, error) {
 	d.try("paused", func() error { return json.Unmarshal([]byte(paused), &a.paused) })
 	slices.Sort(a.paused)
 	a.paused = slices.Compact(a.paused)
+	if values[7] != nil {
+		d := decoder{row: values[7:]}
+		notes := d.text("pause_notes")
+		d.try("pause_notes", func() error { return json.Unmarshal([]byte(notes), &a.notes) })
+		if d.err != nil {
+			return &application{}, badRow("application", app, d.err)
+		}
+	}
 	if d.err != nil {
 		return &application{}, badRow("application", app, d.err)
 	}

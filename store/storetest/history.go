@@ -285,8 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders returns an answer as text. It omits positions, loads, births and deaths, which may be out
-// of date, and the heartbeat count of the leader.
+// orders returns an answer as text. It omits positions, throughputs, births and deaths, which may
+// be out of date, and the heartbeat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
@@ -295,7 +295,7 @@ func (h *history) orders(o lease.Orders) string {
 		} else {
 			l.Position = shard.Position{}
 		}
-		l.Load, l.Born, l.Deaths = 0, 0, ""
+		l.Load, l.Rate, l.Born, l.Deaths = 0, 0, 0, ""
 		b.WriteString(describe(l) + "; ")
 	}
 	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Epoch)
@@ -331,6 +331,10 @@ func (h *history) report(session string) lease.Report {
 	}
 	for _, l := range h.view.Leases {
 		p := lease.Progress{Key: l.Key, Epoch: l.Epoch, Load: lease.Load(max(0, h.rng.IntN(40)-20)), Stalled: h.chance(30)}
+		if p.Load != 0 && h.store.Abilities().Has(lease.NoteRates) && h.chance(80) {
+			p.Rate = uint64(p.Load.Bytes())
+			p.Load = lease.LoadOf(float64(p.Rate))
+		}
 		switch {
 		case l.Revoked == session:
 			p.Epoch--
@@ -410,6 +414,9 @@ func (h *history) actions() []lease.Action {
 			a = drain(session, h.chance(70))
 		case lease.Pause:
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
+			if a.On && h.store.Abilities().Has(lease.NotePauses) {
+				a.Note = pick(h, []string{"", "1 ada", "2 bea"})
+			}
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
 			// Use at most one of these actions for each session, because their results depend on

@@ -71,6 +71,7 @@ func Run(t *testing.T, h Harness) {
 		{"view", viewCases, false},
 		{"wish", wishCases, false},
 		{"deaths", deathCases, false},
+		{"notes", noteCases, false},
 		{"streams", streamCases, false},
 		{"admin", adminCases, false},
 		{"chunks", chunkCases, false},
@@ -357,8 +358,8 @@ func release(id string, epoch uint64) lease.Progress {
 
 // describe returns a complete lease as one line.
 func describe(l lease.Lease) string {
-	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d born=%d deaths=%q",
-		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born, l.Deaths)
+	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d rate=%d born=%d deaths=%q",
+		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Rate, l.Born, l.Deaths)
 }
 
 // canon returns a view as text in a fixed order, without heartbeat counts and the revision.
@@ -374,6 +375,11 @@ func canon(v lease.View) string {
 	slices.Sort(lines)
 	if len(v.Paused) > 0 {
 		lines = append(lines, fmt.Sprintf("paused %q", v.Paused))
+		for _, stream := range v.Paused {
+			if note := v.PauseNotes[stream]; note != "" {
+				lines = append(lines, fmt.Sprintf("note of %q: %q", stream, note))
+			}
+		}
 	}
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Epoch)), "\n")
 }
@@ -386,7 +392,7 @@ func ownership(leases []lease.Lease) string {
 		if !l.Finished() {
 			l.Position = shard.Position{}
 		}
-		l.Load, l.Deaths = 0, ""
+		l.Load, l.Rate, l.Deaths = 0, 0, ""
 		lines = append(lines, describe(l))
 	}
 	slices.Sort(lines)

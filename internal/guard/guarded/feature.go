@@ -22,6 +22,8 @@ var Features = []Feature{
 	{Name: "records that kill one worker after the other are detected, and with keys in parallel a handoff includes the finished records after the checkpoint", Needs: lease.NoteDeaths},
 	{Name: "the dashboard shows the progress of shards from before its start", Needs: lease.KeepHistory},
 	{Name: "workers that read different streams get shards only of the streams that they read", Needs: lease.NoteStreams},
+	{Name: "operators see the measured throughput of shards instead of its class", Needs: lease.NoteRates},
+	{Name: "operators see who paused a stream, and when", Needs: lease.NotePauses},
 }
 
 // Judge returns the features that are off with a store of these abilities. It also returns an error

@@ -40,7 +40,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "internal/observe", "internal/operate", "internal/queuestate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "payload", "internal/observe", "internal/operate", "internal/queuestate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
@@ -56,6 +56,11 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
 	{pkg: "payload", why: "codecs of payloads, for producers, handlers and filters", tests: []string{".", "filter", "kinesistest", "producer", "store/memstore"}, pure: true},
+	{
+		pkg: "payload/s3payload", why: "large payloads as objects in S3; in a module of its own", ours: []string{"payload"},
+		tests: []string{".", "deadletter", "filter", "kinesistest", "producer", "store/memstore", "internal/proof/fakes3"}, sdk: true,
+	},
+	{pkg: "payload/zstdpayload", why: "zstd as a codec; in a module of its own", ours: []string{"payload"}, tests: []string{"producer"}},
 	{pkg: "deadletter", why: "dead letters of records that were dead-lettered, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for dead letters as a test suite", ours: []string{"deadletter"}},
 	{
@@ -91,7 +96,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"health", "internal/source", "shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/errtext", "internal/lock", "internal/mono", "lease"}, pure: true},
 	{pkg: "internal/errtext", why: "texts of errors, shortened for people", pure: true, sdk: true},
-	{pkg: "internal/lettertext", why: "errors and payloads of dead letters, for people", pure: true},
+	{pkg: "internal/lettertext", why: "errors and payloads of dead letters, for people", ours: []string{"payload"}, pure: true},
 	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"health", "internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
 	{pkg: "internal/batch", why: "pages become batches: unpacked, filtered, cut, and gathered while they are not full", ours: []string{"aggregate", "internal/source", "shard"}, pure: true},
@@ -237,7 +242,7 @@ var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
+			".", "shard", "lease", "aggregate", "deadletter/...", "payload/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
 			"dashboard", "event", "health", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
@@ -281,7 +286,7 @@ var rows = slices.Concat(commandRows, []row{
 
 // nested lists the nested modules. They may require any modules. The root module may require only
 // the AWS SDK.
-var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "payload/s3payload", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists packages that other packages must not import, whatever the rows say.
 var never = []string{"cmd/...", "internal/proof/sim/..."}

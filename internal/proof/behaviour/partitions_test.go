@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -221,6 +223,82 @@ func TestAPartitionThatFails(t *testing.T) {
 		}
 		if n := len(db.Effects()); len(letters) != 1 || n != 5 {
 			t.Errorf("after a restart there are the letters %q and %d effects", letters, n)
+		}
+	})
+}
+
+// Each record is either applied or left out for its age, once, although the second worker reads
+// records again that the sink has, between others. The first worker is held up by one key.
+func TestOldRecordsOfASink(t *testing.T) {
+	for _, parts := range [][2]int{{4, 16}, {16, 4}, {16, 0}} {
+		t.Run(fmt.Sprint(parts), func(t *testing.T) { leavesOutOld(t, parts) })
+	}
+}
+
+func leavesOutOld(t *testing.T, parts [2]int) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		db := new(sinktest.Memory)
+		var (
+			mu      sync.Mutex // guards letters
+			letters []string
+		)
+		to := deadletter.Func(func(_ context.Context, all []deadletter.Letter) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, l := range all {
+				letters = append(letters, string(l.Data))
+			}
+			return nil
+		})
+		run := func(parts int, stuck string) {
+			s, err := effects.New(db, effects.Options{Partitions: parts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			isOld := func(r weir.Record) bool { return strings.HasPrefix(string(r.Data), "old") }
+			stop := startRun(t, srv, memstore.New(), weir.Options{OnFailure: weir.FailurePolicy{Destination: s.Letters(to)}}, func(ctx context.Context, c *weir.Consumer) error {
+				return c.RunShards(ctx, s.Handlers(func(_ context.Context, tx *sinktest.Tx, b *weir.Batch) error {
+					for i, r := range b.Records {
+						if isOld(r) {
+							n := 0
+							for i+n < len(b.Records) && isOld(b.Records[i+n]) {
+								n++
+							}
+							return weir.RejectOld(r, n, errors.New("the shop has closed"))
+						}
+						if r.PartitionKey == stuck {
+							return weir.FailedAt(r, errors.New("oops"))
+						}
+						tx.Add(string(r.Data))
+					}
+					return nil
+				}))
+			})
+			time.Sleep(10 * time.Minute)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var fresh, old []string
+		for i := range 200 {
+			data, all := fmt.Sprintf("new %d", i), &fresh
+			if i/3%2 == 0 {
+				data, all = fmt.Sprintf("old %d", i), &old
+			}
+			*all = append(*all, data)
+			srv.Put("s", fmt.Sprint("k", i*7%10), []byte(data))
+		}
+		run(parts[0], "k3")
+		if n := len(letters); n == len(old) || n == 0 {
+			t.Errorf("the first worker left out %d of %d records", n, len(old))
+		}
+		run(parts[1], "")
+		got := db.Effects()
+		for _, all := range [][]string{got, letters, fresh, old} {
+			slices.Sort(all)
+		}
+		if !slices.Equal(got, fresh) || !slices.Equal(letters, old) {
+			t.Errorf("%d of %d effects and %d of %d letters: %v, %v", len(got), len(fresh), len(letters), len(old), got, letters)
 		}
 	})
 }

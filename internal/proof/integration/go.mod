@@ -18,6 +18,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/weir-go/weir v0.1.0
 	github.com/weir-go/weir/deadletter/sqsletters v0.0.0
+	github.com/weir-go/weir/payload/s3payload v0.0.0
 	github.com/weir-go/weir/promweir v0.0.0
 	github.com/weir-go/weir/sink/s3sink v0.0.0
 	github.com/weir-go/weir/store/redisstore v0.0.0
@@ -74,6 +75,10 @@ require (
 replace github.com/weir-go/weir => ../../..
 
 replace github.com/weir-go/weir/deadletter/sqsletters => ../../../deadletter/sqsletters
+
+replace github.com/weir-go/weir/payload/s3payload => ../../../payload/s3payload
+
+replace github.com/weir-go/weir/payload/zstdpayload => ../../../payload/zstdpayload
 
 replace github.com/weir-go/weir/promweir => ../../../promweir
 

@@ -292,6 +292,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	if st == nil {
 		return
 	}
+	w.judgeChosen(st, now)
 	name := nameOf(st, now.Shard)
 	if now.Position != before.Position {
 		w.passes(name, now.Position)
@@ -433,7 +434,7 @@ func (w *world) well() string {
 	}
 	for _, st := range w.streams {
 		for sh := range st.shards() {
-			if st.named && !w.loose(st) && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
+			if st.named && !w.loose(st) && w.chosen.has(sh) && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
 				return "there is no lease of " + about(st.name, sh.ID)
 			}
 		}

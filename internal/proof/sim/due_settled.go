@@ -1,8 +1,23 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 )
+
+// meanwhile counts what happened from the last fault until everything was well. It explains why
+// that took long.
+type meanwhile struct {
+	killed  int   // workers that a record killed
+	failed  int   // calls of handlers that failed
+	letters int   // dead letters
+	still   int64 // longest time without progress of an application
+}
+
+func (m *meanwhile) String() string {
+	return fmt.Sprintf("meanwhile records killed %d workers, %d calls of handlers failed, %d dead letters were put, and nothing was done for %v at most",
+		m.killed, m.failed, m.letters, time.Duration(m.still).Round(time.Second))
+}
 
 // unsettled checks that the application makes progress until everything is well. The time limit
 // begins again with each progress. It does not begin before the faults have ended, all handlers
@@ -24,6 +39,7 @@ func (w *world) unsettled(wrong string) {
 	if done != d.done || places != d.places {
 		d.done, d.places, d.late = done, places, w.now()
 	}
+	w.meanwhile.still = max(w.meanwhile.still, w.now()-max(d.settle, d.late))
 	since := max(d.settle+int64(stillPutting), d.late)
 	for _, st := range w.streams {
 		since = max(since, w.learned(st))

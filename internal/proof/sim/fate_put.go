@@ -120,7 +120,7 @@ func (w *world) stores(l *life, stored []model.Stored) {
 			p.copies[copyOf{number, id}] = copyID
 			c.ids = append(c.ids, copyID)
 		}
-		w.noteContainer(one.Shard.Name, c, one.Record.Arrival, one.Record.Arrival)
+		w.noteContainer(one.Shard, c, one.Record.Arrival, one.Record.Arrival)
 		w.note(l, "put", one.Shard.Name, len(c.ids), c.ids[0].String()+" "+number)
 		w.duties.late = w.now()
 	}

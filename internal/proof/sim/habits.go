@@ -173,7 +173,7 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 	}
 	end := r.value.(verdict)
 	if end.bad != nil {
-		h.tx.failsAt(end.bad, &weir.Batch{Records: records})
+		h.tx.failsAt(end.bad, &weir.Batch{Records: records}, h.judge.IDs)
 		return end.bad.fail(records)
 	}
 	return end.end()

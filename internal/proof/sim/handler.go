@@ -72,7 +72,7 @@ func (l *life) handleIn(ctx context.Context, tx *transaction, b *weir.Batch) err
 		return l.follow(ctx, b, h, v.habit)
 	}
 	if v.bad != nil {
-		tx.failsAt(v.bad, b)
+		tx.failsAt(v.bad, b, h.judge.IDs)
 		return v.bad.fail(b.Records)
 	}
 	if v.checkpoint > 0 {

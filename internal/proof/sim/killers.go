@@ -111,6 +111,9 @@ func (w *world) killsOneMore(h *handling) {
 		return
 	}
 	k := w.killers
+	if w.stage == settling {
+		w.meanwhile.killed++
+	}
 	// More workers than intended may die in some cases. The position may not have been saved when
 	// they died. Other records may have been tried in the same process. The announcement may have
 	// been lost. With parallel keys, records of other keys may move the checkpoint between two

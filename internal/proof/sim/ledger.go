@@ -75,11 +75,16 @@ type badRecord struct {
 
 func (t *transaction) isLate() bool { return t != nil && t.try != nil && t.try.late != nil }
 
-// failsAt notes that the handler fails at a record.
-func (t *transaction) failsAt(bad *badly, b *weir.Batch) {
-	if t != nil && t.try != nil {
-		t.try.bads = append(t.try.bads, badRecord{bad, b.Records[bad.index].ID()})
+// failsAt notes that the handler fails at a record. ids are the records that the handler got.
+func (t *transaction) failsAt(bad *badly, b *weir.Batch, ids []judge.ID) {
+	if t == nil || t.try == nil {
+		return
 	}
+	of := *bad
+	if bad.how == leavesOut {
+		of.out = ids[bad.index:min(bad.index+bad.n, len(ids))]
+	}
+	t.try.bads = append(t.try.bads, badRecord{&of, b.Records[bad.index].ID()})
 }
 
 type rowsCall struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -36,6 +37,9 @@ type badly struct {
 	how   int
 	n     int // number of records from index on that are skipped because of their age
 	wraps int // how the error is wrapped
+	// out contains these records if they need not follow each other in the batch of weir: a sink
+	// leaves out records that it has.
+	out []judge.ID
 }
 
 // Ways in which a handler fails at a record.
@@ -195,6 +199,9 @@ func (w *world) badAt(ids []judge.ID) *badly {
 // fails notes that a call of a handler failed. bad is nil if the error does not concern a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
+	if w.stage == settling && h.tx == nil {
+		w.meanwhile.failed++
+	}
 	if s == nil || h.judge.Stale || h.tx != nil { // see failsPartition
 		return
 	}
@@ -211,12 +218,11 @@ func (w *world) fails(h *handling, bad *badly) {
 	}
 	for i, id := range h.judge.IDs[from:] {
 		f := s.of(h.judge.Worker, h.judge.Epoch, id)
-		if i < untried {
-			f.untried++
-			continue
-		}
 		if untried > 0 {
-			break
+			if bad.out == nil && i < untried || slices.Contains(bad.out, id) {
+				f.untried++
+			}
+			continue
 		}
 		f.all++
 		if rejected {
@@ -319,12 +325,16 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 		if alone && (p.Bisect || letter.Reason == deadletter.Rejected) {
 			calls = f.alone
 		}
+		some := w.movesPastLetters() && len(all) < letter.Together // the sink has the others
+		if some {
+			calls = f.all
+		}
 		switch was, known := s.ids[id]; {
 		case letter.App != w.app:
 			w.breaks("a worker of %s puts a dead letter of %s", w.app, letter.App)
 		case known && was != letter.ID:
 			w.breaks("the dead letters of %s have the IDs %s and %s", id, was, letter.ID)
-		case letter.Together != len(all):
+		case letter.Together != len(all) && !some:
 			w.breaks("a dead letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
 		case letter.Reason == deadletter.Age && f.untried > 0: // the handler requested it
 		case letter.Attempts > calls || letter.Attempts < 1:
@@ -351,8 +361,14 @@ func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
 	w.judge.Moving = w.amid()
+	if w.stage == settling {
+		w.meanwhile.letters += len(all)
+	}
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
+		if w.movesPastLetters() && w.sink.has[id] && letter.Reason != deadletter.Killed {
+			w.breaks("a dead letter of %s is stored, whose effect is in the sink", id)
+		}
 		s.ids[id] = letter.ID
 		s.kept++
 		of := owned{l.who, letter.Epoch, id}

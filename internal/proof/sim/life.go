@@ -205,7 +205,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	give.SuspectAfter = w.suspectAfter()
 	opts := weir.Options{
 		App: w.app, Streams: []string{firstStream}, DiscoverStreams: names, Worker: l.who.String(), Logger: l.logger(),
-		Start: w.starts, FanOut: weir.FanOut{Mode: w.reading}, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
+		Shards: w.chosen.shardIDs(), Start: w.starts, FanOut: weir.FanOut{Mode: w.reading}, ReuseBuffers: w.reuses, Expired: o.expired, Batching: weir.Batching{MaxRecords: o.batch}, MaxMemory: 16 << 20,
 		Timing: weir.Timing{
 			HeartbeatInterval: by(o.beat),
 			FailoverAfter:     by(o.failover),

@@ -70,11 +70,17 @@ func (w *world) misplaced(h *handling, id judge.ID, key string) string {
 	return ""
 }
 
-// letters returns the destination of dead letters. With partitions, it also moves their positions
-// in half of the applications.
+// movesPastLetters reports whether the destination of dead letters is that of a sink with
+// partitions, in half of the applications that have one.
+func (w *world) movesPastLetters() bool {
+	d := roll(w.seed, "letters of the sink")
+	return !w.sink.isSimple() && d.chance(.5)
+}
+
+// letters returns the destination of dead letters.
 func (l *life) letters() deadletter.Destination {
 	to := deadletter.Destination(deadletter.Func(l.put))
-	if d := roll(l.w.seed, "letters of the sink"); l.rows != nil && d.chance(.5) {
+	if l.w.movesPastLetters() {
 		to := l.rows.Letters(to)
 		return deadletter.Func(func(ctx context.Context, all []deadletter.Letter) error {
 			return to.Put(context.WithValue(ctx, attemptKey{}, &attempt{first: all[0].ID}), all)

@@ -36,7 +36,10 @@ type Profile struct {
 	// Parallel means that the keys of a shard are handled in parallel.
 	Parallel bool
 	Filters  bool // Options.Filter drops records
-	Windows  bool // handlers are those of package window; with some seeds, Options.Filter drops records
+	// Chosen means that Options.Shards names some of the first shards. With two applications, the
+	// second one names the others.
+	Chosen  bool
+	Windows bool // handlers are those of package window; with some seeds, Options.Filter drops records
 	// Crosses means that the seed chooses the features from the covering list. See [covering].
 	Crosses bool
 	Apps    int // number of applications, one if 0
@@ -229,6 +232,20 @@ var long = []Profile{
 	{
 		Name: "applications", Crosses: true, Apps: 2, Older: .3, Streams: [2]int{2, 2}, Records: 300 * time.Millisecond, Rates: allCrossingFaults, Repeats: true,
 		Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute},
+	},
+	{
+		Name: "chosen", Chosen: true, Apps: 2, Pushed: .3, Reuses: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{
+			InPages: .3, NoChildren: .2, Throttled: .02, ServerError: .01, Silent: .003, HandlerFails: .02, Trim: 30,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{2, 8},
+	},
+	{
+		Name: "chosen-latest", Chosen: true, Start: weir.Latest, Pushed: .3, Rates: all(storeFaults, workerFaults, map[Fault]float64{
+			InPages: .3, NoChildren: .2, Throttled: .02, HandlerFails: .02, Split: 120, Merge: 100, Doubles: 10,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{90 * time.Second, 5 * time.Minute},
+	},
+	{
+		Name: "chosen-recreate", Chosen: true, Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 60, Merge: 30, StoreFails: .01, Throttled: .02}),
+		Repeats: true, Workers: [2]int{2, 4}, Shards: [2]int{2, 6},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

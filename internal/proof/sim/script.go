@@ -187,7 +187,7 @@ func (w *world) settle() {
 			w.after(time.Second, again)
 			return
 		}
-		w.settled = max(int64(passed), 1)
+		w.settled, w.late = max(int64(passed), 1), append(w.late, w.meanwhile.String())
 		w.after(5*time.Second, func() {
 			if w.diedLate() {
 				w.settled = 0

@@ -335,13 +335,20 @@ func (w *world) write(st *stream, d *dice) {
 	at := w.arrives(d)
 	sh, r := w.service.Put(st.now, key, data, rest, at)
 	for _, x := range w.reads(st) {
-		x.noteContainer(sh.Name, container{model.Number(r.Seq), ids, w.now()}, r.Arrival, at)
+		x.noteContainer(sh, container{model.Number(r.Seq), ids, w.now()}, r.Arrival, at)
 	}
 	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
 // noteContainer notes a record that was put into a stream that the application reads.
-func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
+func (w *world) noteContainer(sh *model.Shard, c container, arrival, at time.Time) {
+	name := sh.Name
+	if !w.chosen.has(sh) {
+		for _, id := range c.ids {
+			w.judge.PutDropped(id, name)
+		}
+		return
+	}
 	rest := c.ids[len(c.ids):]
 	if w.crosses.has(featKeepPacked) { // the first record represents all, because they are delivered as one record
 		c.ids, rest = c.ids[:1], c.ids[1:]

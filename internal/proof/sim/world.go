@@ -41,18 +41,19 @@ type shared struct {
 		second int64
 		text   string
 	}
-	store   *memstore.Store
-	service *model.Service
-	written map[string]int // number of records by key
-	counts  map[Fault]int
-	due     map[Fault]float64 // expected number of each fault, except for those in odds
-	struck  []string          // faults that happened
-	wrong   string
-	settled int64    // when everything was well again
-	late    []string // problems found before settled
-	begun   int      // number of lives
-	apps    []*world
-	foreign atomic.Pointer[string] // name of an application that a worker of another application passed to the store
+	store     *memstore.Store
+	service   *model.Service
+	written   map[string]int // number of records by key
+	counts    map[Fault]int
+	due       map[Fault]float64 // expected number of each fault, except for those in odds
+	struck    []string          // faults that happened
+	wrong     string
+	settled   int64    // when everything was well again
+	late      []string // problems found before settled
+	meanwhile meanwhile
+	begun     int // number of lives
+	apps      []*world
+	foreign   atomic.Pointer[string] // name of an application that a worker of another application passed to the store
 }
 
 // world is one application of a simulation, with the state that applications share.
@@ -79,6 +80,7 @@ type world struct {
 	parallel weir.Concurrency
 	filters  *filters // nil if no record is dropped
 	windows  *windows // nil without windows
+	chosen   *chosen  // nil if the application reads all shards
 	// producing is nil if records are put without a producer.
 	producing *producing
 	streams   []*stream
@@ -241,6 +243,7 @@ func (w *world) prepare(o Options) {
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
+	w.makeChosen()
 	w.makeWindows()
 	w.makeSink()
 	w.makeLetters()

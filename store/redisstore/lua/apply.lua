@@ -1,5 +1,5 @@
 -- ARGV: the nonce, and the actions as JSON. The members of an action are: k kind, s stream, h shard, e epoch, n session,
--- b heartbeat count, v lease, p position, o sort key of the position, w born, y on.
+-- b heartbeat count, v lease, p position, o sort key of the position, w born, y on, m note of a pause.
 local does = {}
 
 function does.create(a) return create(field(a.s, a.h), a.v) end
@@ -32,11 +32,13 @@ end
 function does.pause(a)
   if a.y ~= '1' then
     redis.call('SREM', PAUSED, a.s)
+    redis.call('HDEL', APP, 'pause:' .. a.s)
     return true
   end
   if redis.call('SISMEMBER', PAUSED, a.s) == 0 and redis.call('SCARD', PAUSED) >= tonumber(a.b) then return false end
   touch()
   redis.call('SADD', PAUSED, a.s)
+  if a.m ~= '' then redis.call('HSET', APP, 'pause:' .. a.s, a.m) else redis.call('HDEL', APP, 'pause:' .. a.s) end
   return true
 end
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
@@ -44,6 +45,7 @@ type options struct {
 	settings weir.Options // options of package weir whose flags have the same names
 	failures failureFlags
 	filter   records.FilterFlags
+	decode   codecs.Decode
 	to       toFlags
 	// execCredentials means that the command receives the worker's AWS credentials.
 	execCredentials bool
@@ -108,6 +110,7 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 	if err = o.filter.Apply(&o.settings.Filter); err != nil {
 		return url, from, err
 	}
+	o.settings.Filter.By = o.decode.Matcher(o.settings.Filter.By)
 	if o.worker == "" {
 		host, _ := os.Hostname()
 		o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())

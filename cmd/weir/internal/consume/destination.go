@@ -70,28 +70,29 @@ func (o *options) destination(ctx context.Context, t cli.Terminal, region string
 	}
 	switch {
 	case o.execResults.On:
-		return handledBy(shellexec.PerRecord{Handler: shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}}), nil
+		return o.handledBy(shellexec.PerRecord{Handler: shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}}), nil
 	case o.lambda.invoke != "":
 		return o.byInvoking(t, region)
 	case o.lambda.command != "":
 		return o.byFunctions(t, region)
 	case o.exec != "":
-		return handledBy(shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}), nil
+		return o.handledBy(shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}), nil
 	case o.to.file != "":
 		f, err := openAppending(o.to.file, lines)
 		if err != nil {
 			return destination{}, err
 		}
-		to := handledBy(f)
+		to := o.handledBy(f)
 		to.close = f.file.Close
 		return to, nil
 	case o.to.bucket != "":
 		return o.intoBucket(ctx, t, lines)
 	}
-	return handledBy(printer{newOutlet(t), o.out}), nil
+	return o.handledBy(printer{newOutlet(t), o.out}), nil
 }
 
-func handledBy(h weir.Handler) destination {
+func (o *options) handledBy(h weir.Handler) destination {
+	h = o.decode.Handler(h)
 	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.Run(ctx, h) }, func() error { return nil }}
 }
 

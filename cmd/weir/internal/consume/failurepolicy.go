@@ -24,7 +24,7 @@ type failureFlags struct {
 // contradict each other.
 func (o *options) applyFailurePolicy(given func(flag string) bool) error {
 	g, to := &o.failures, &o.settings.OnFailure
-	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
+	fails := o.settings.Filter.NotJSON == weir.FailNotJSON || o.decode.On()
 	handled := o.exec != "" || o.lambda.used() || fails
 	when := to.MaxAttempts > 0 || to.MaxAge != 0 || o.lambda.age > 0 || o.execResults.On || fails
 	switch {

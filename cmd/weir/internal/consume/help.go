@@ -2,6 +2,7 @@ package consume
 
 import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
@@ -45,6 +46,10 @@ The bucket must be in the stream's region, and weir needs permission to list,
 read and write. AWS_ENDPOINT_URL_S3 selects another server than AWS.
 
 ` + records.AboutFilters + `
+
+` + codecs.About + ` A payload
+that cannot be decoded is rejected, as a record that can never succeed. Dead
+letters contain payloads as they are in the stream.
 
 If the command or the function fails, its batch is handled again without a
 limit, unless --max-attempts or --max-age sets one. At the limit, weir writes the

@@ -331,10 +331,10 @@ func (o *options) byFunction(
 		},
 	}
 	if o.lambda.window == 0 {
-		return handledBy(h), nil
+		return o.handledBy(h), nil
 	}
 	windows, err := h.Windows(time.Duration(o.lambda.window) * time.Second)
-	to := handledBy(h)
+	to := o.handledBy(h)
 	to.run = func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, windows) }
 	return to, err
 }

@@ -91,6 +91,7 @@ var notOfQueues = map[string]string{
 	"until":           "a queue has no order, so no record is the last one of a time, so leave it out",
 	"filter":          "consumers of queues have no filters yet, so leave it out",
 	"filter-not-json": "consumers of queues have no filters yet, so leave it out",
+	"decode":          "consumers of queues do not decode payloads yet, so leave it out",
 	"lambda":          "functions do not handle the records of queues yet, so use --exec",
 	"invoke":          "functions do not handle the records of queues yet, so use --exec",
 	"dead-format":     "Lambda's format needs the shard of a record, and a queue does not have it, so leave it out",

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
@@ -125,7 +124,8 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 		return store.RecentHistory(ctx, o.app, since)
 	}
 	tale.log.Info("the worker starts", "version", cli.ThisBuild().Version, "store", redact.URL(url.String()), "streams", o.streams, "flags", o.given)
-	defer o.watchOld(ctx, t, store, tale.log)()
+	dynamo := func() (*dynamodb.Client, error) { return o.aws.DynamoDB(ctx, t) }
+	defer oldside.Start(ctx, store, o.app, dynamo, tale.log)()
 	work := func(ctx context.Context) error {
 		return ended(t, store, tale.run(ctx, func(ctx context.Context) error { return to.run(ctx, consumer) }))
 	}
@@ -150,35 +150,4 @@ func ended(t cli.Terminal, store stores.Store, err error) error {
 		return broken
 	}
 	return store.Explain(err)
-}
-
-// oldEvery is the interval at which a worker reads the table of the KCL from which its application
-// came.
-const oldEvery = time.Minute
-
-// watchOld watches the tables of the KCL from which the application came. Call the result to end
-// the watch. Without such tables, DynamoDB is not called.
-func (o *options) watchOld(
-	ctx context.Context, t cli.Terminal, store stores.Store, log *slog.Logger,
-) (end func()) {
-	end = func() {}
-	moves, err := oldside.Of(ctx, store, o.app)
-	if err != nil {
-		log.Warn("the store does not say whether the application came from the KCL", "err", explain.Error(err))
-	}
-	if len(moves) == 0 {
-		return end
-	}
-	client, err := o.aws.DynamoDB(ctx, t)
-	if err != nil {
-		log.Warn("the old table of the KCL is not watched", "err", explain.Error(err))
-		return end
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() { oldside.Watch(ctx, client, moves, oldEvery, log) })
-	return func() {
-		cancel()
-		watching.Wait()
-	}
 }

@@ -116,6 +116,14 @@ func (o *options) table(cmd *cobra.Command) []row {
 			},
 		},
 
+		{
+			name: "decode", to: o.decode.Register,
+			rules: []rule{
+				{!l.used(), "FLAG does not go with --lambda and --invoke: functions get the payloads as they are"},
+				{!o.to.inBucket(), "FLAG does not go with --to s3: objects contain the payloads as they are"},
+			},
+		},
+
 		// Handling of records.
 		{
 			name: "exec", to: &o.exec,

@@ -2,11 +2,13 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/dead"
 	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
@@ -21,7 +23,11 @@ type pageLetters struct {
 	records     cli.Format
 	credentials bool
 	payloads    bool
+	decode      codecs.Decode
 }
+
+// mostShown limits the decoded data of a payload that the page shows, in bytes.
+const mostShown = 1 << 20
 
 func (p *pageLetters) register(cmd *cobra.Command) {
 	deadletters.Register(cmd, &p.dead, "show dead letters of records that were dead-lettered")
@@ -30,6 +36,7 @@ func (p *pageLetters) register(cmd *cobra.Command) {
 	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "input of that command: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	p.decode.Register(cmd)
 	shellexec.RegisterCredentials(cmd, &p.credentials)
 }
 
@@ -44,8 +51,8 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 		return cli.Usagef("--retry-exec handles dead letters again: add --dead with the place where they are")
 	case p.payloads && p.dead == "":
 		return cli.Usagef("--show-payloads shows the payloads of dead letters: add --dead with the place where they are")
-	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
-		return cli.Usagef("--input and --exec-credentials apply only to --retry-exec: add it")
+	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials || p.decode.On()):
+		return cli.Usagef("--input, --decode and --exec-credentials apply only to --retry-exec: add it")
 	}
 	return nil
 }
@@ -61,7 +68,7 @@ func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.F
 	if err != nil {
 		return nil, err
 	}
-	o.Letters, o.ShowPayloads = letters.Box, p.payloads
+	o.Letters, o.ShowPayloads, o.Codecs = letters.Box, p.payloads, codecs.Compressed(mostShown)
 	if at, err := deadletters.Parse(p.dead); err == nil {
 		o.LettersPlace = at.String()
 	}
@@ -72,7 +79,12 @@ func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.F
 		return nil, cli.Usagef("the page cannot handle dead letters in a stream again: a stream stores no states, so each dead letter would be handled again every time; leave out --retry-exec, and use \"weir dead retry\"")
 	default:
 		to := shellexec.Handler{Terminal: t, Command: p.exec, Format: p.records, Credentials: p.credentials}
-		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.Letter(ctx, &i) }
+		o.RetryLetter = func(ctx context.Context, i deadletter.Item) (err error) {
+			if i.Data, err = p.decode.Data(ctx, i.Data); err != nil {
+				return fmt.Errorf("--decode %s: %w", &p.decode, err)
+			}
+			return to.Letter(ctx, &i)
+		}
 	}
 	return letters.Close, nil
 }

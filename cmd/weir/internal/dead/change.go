@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
@@ -192,6 +193,7 @@ type retry struct {
 	records     cli.Format
 	credentials bool
 	results     shellexec.ResultsFlag
+	decode      codecs.Decode
 }
 
 func retryCommand(t cli.Terminal) *cobra.Command {
@@ -205,6 +207,8 @@ WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the ID of the dead letter)
 in its environment. If it exits with 0, the dead letter is done. Otherwise the
 dead letter stays, and the next one follows. With --exec-results the command
 reports the outcome on its descriptor 3, as with "weir consume --exec-results".
+A dead letter has the payload as it was in the stream. With --decode the command
+gets decoded data, as with "weir consume --decode".
 
 Each dead letter is marked as begun before the command runs and as done
 afterwards. If weir is interrupted in between, the outcome is unknown: the dead
@@ -236,6 +240,7 @@ applications, and exits with 1.`,
 	cmd.Flags().StringVar(&r.exec, "exec", "", "shell `COMMAND` that handles each dead letter")
 	shellexec.RegisterCredentials(cmd, &r.credentials)
 	r.results.Register(cmd)
+	r.decode.Register(cmd)
 	cmd.Flags().StringVar(&r.toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	r.records = cli.FormatText
 	cmd.Flags().Var(&r.records, "input", "input of the command: text is the data, json an object about the record")
@@ -249,6 +254,8 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	switch {
 	case (r.exec == "") == (r.toStream == ""):
 		return cli.Usagef("%s hands dead letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+	case r.toStream != "" && r.decode.On():
+		return cli.Usagef("--decode applies only to --exec: consumers of the stream %.140s expect the payloads as they were", r.toStream)
 	case r.toStream != "":
 		if err := awsconf.CheckStreams(r.toStream); err != nil {
 			return err
@@ -290,6 +297,10 @@ func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, err
 	}
 	to := shellexec.Handler{Terminal: t, Command: r.exec, Format: r.records, Credentials: r.credentials}
 	return func(ctx context.Context, i deadletter.Item) error {
+		var err error
+		if i.Data, err = r.decode.Data(ctx, i.Data); err != nil {
+			return fmt.Errorf("--decode %s: %w", &r.decode, err)
+		}
 		if r.results.On {
 			return shellexec.PerRecord{Handler: to}.Letter(ctx, &i)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/payload/zstdpayload"
 )
 
 func TestDeadLettersAreGroupedByError(t *testing.T) {
@@ -80,6 +81,14 @@ func TestAPayloadIsDecoded(t *testing.T) {
 		}
 		return b.Bytes()
 	}
+	zstd, err := zstdpayload.New(zstdpayload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := zstd.Encode(t.Context(), []byte(strings.Repeat("text ", 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	damaged := pack("some text")
 	damaged = damaged[:len(damaged)-4]
 	for name, c := range map[string]struct {
@@ -93,6 +102,7 @@ func TestAPayloadIsDecoded(t *testing.T) {
 		"binary":         {[]byte{0, 1, 0xff, 'a'}, "binary", "00000000  00 01 ff 61                                       |...a|\n"},
 		"gzip of JSON":   {pack(`{"n":1}`), "gzip of 7 B, JSON", "{\n  \"n\": 1\n}\n"},
 		"gzip of text":   {pack("some text"), "gzip of 9 B, text", "some text\n"},
+		"zstd of text":   {small, "zstd of 500 B, text", strings.TrimSpace(strings.Repeat("text ", 100)) + " \n"},
 		"control":        {[]byte("a\x1b[2J"), "binary", "00000000  61 1b 5b 32 4a                                    |a.[2J|\n"},
 		"a JSON string":  {[]byte("\"a\u202eb\""), "JSON", "\"a\\u202eb\"\n"},
 	} {

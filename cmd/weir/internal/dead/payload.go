@@ -5,13 +5,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/lettertext"
+	"github.com/weir-go/weir/payload"
 )
 
 const (
@@ -20,6 +23,9 @@ const (
 	// mostHex limits the bytes that are shown in hexadecimal digits.
 	mostHex = 4 << 10
 )
+
+// shownCodecs returns the codecs of shown payloads.
+var shownCodecs = sync.OnceValue(func() map[string]payload.Codec { return codecs.Compressed(mostUnpacked) })
 
 // letterText formats one dead letter with its payload.
 func letterText(i *deadletter.Item) string {
@@ -79,10 +85,10 @@ func letterText(i *deadletter.Item) string {
 // PayloadText returns a payload for people, and its format. JSON is indented, control characters in
 // other text become visible, and everything else becomes hexadecimal digits.
 func PayloadText(data []byte) (what, text string) {
-	p := lettertext.Decode(data, mostUnpacked)
+	p := lettertext.Decode(data, shownCodecs())
 	what = p.Kind
-	if p.Gzip {
-		what = "gzip of " + figures.Bytes(int64(len(p.Data))) + ", " + what
+	if p.Codec != "" {
+		what = p.Codec + " of " + figures.Bytes(int64(len(p.Data))) + ", " + what
 	}
 	switch {
 	case p.Binary:

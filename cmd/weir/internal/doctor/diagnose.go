@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/errtext"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -405,11 +406,19 @@ func (p *patient) deaths() {
 func (p *patient) paused() {
 	for _, stream := range p.Second.Paused {
 		if stream == "" {
-			p.found(Intended, "paused", p.App, "\"weir group resume\" when it may continue", "the application is paused, so no worker reads")
+			p.found(Intended, "paused", p.App, "\"weir group resume\" when it may continue", "the application is paused%s, so no worker reads", p.pausedBy(stream))
 		} else {
-			p.alike(Intended, "paused", "stream", stream, "\"weir group resume --stream "+stream+"\" when it may continue", "paused, so no worker reads them", "stream %s is paused, so no worker reads it", stream)
+			p.alike(Intended, "paused", "stream", stream, "\"weir group resume --stream "+stream+"\" when it may continue", "paused, so no worker reads them", "stream %s is paused%s, so no worker reads it", stream, p.pausedBy(stream))
 		}
 	}
+}
+
+// pausedBy returns who paused a stream and when, in parentheses, or "".
+func (p *patient) pausedBy(stream string) string {
+	if text := observe.PauseOf(p.Second, stream).String(); text != "" {
+		return " (" + text + ")"
+	}
+	return ""
 }
 
 // blocked finds shards whose parent shards are not finished.

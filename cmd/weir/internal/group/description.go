@@ -22,11 +22,18 @@ type description struct {
 	Verdict health.Verdict `json:"verdict"`
 	Leader  *leaderInfo    `json:"leader"`           // null if no living worker leads
 	Paused  []string       `json:"paused,omitempty"` // streams; "" means all streams
+	Pauses  []pauseInfo    `json:"pauses,omitempty"` // who paused them, and when
 	Notes   []string       `json:"notes,omitempty"`  // notes about the streams that workers read
 	Workers []workerInfo   `json:"workers"`
 	Leases  []leaseInfo    `json:"leases"`
 
 	led string // a sentence about a leader that is dead
+}
+
+type pauseInfo struct {
+	Stream string    `json:"stream"`       // "" means all streams
+	By     string    `json:"by,omitempty"` // absent if not known
+	At     time.Time `json:"at,omitzero"`  // absent if not known
 }
 
 type leaderInfo struct {
@@ -133,6 +140,9 @@ func (d deathsInfo) String() string {
 // heartbeats.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
+	for _, stream := range v.Paused {
+		d.Pauses = append(d.Pauses, pauseInfo(observe.PauseOf(v, stream)))
+	}
 	names := map[string]string{}
 	for _, w := range v.Workers {
 		names[w.Session] = cmp.Or(w.Name, w.Session)
@@ -159,7 +169,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			Checkpoint: l.Position.String(), rate: group.ShardRate(l),
 		}
 		if l.Load != 0 && group.Holder(l.Key) != "" {
-			bytes := int64(l.Load.Bytes())
+			bytes := int64(observe.ThroughputOf(l).Bytes)
 			info.Load = &bytes
 		}
 		if l.Born != 0 {
@@ -204,8 +214,8 @@ func (d *description) worker(w lease.Worker, group observe.Group) workerInfo {
 		Worker: cmp.Or(w.Name, w.Session), Session: w.Session, Drain: w.Drain,
 		rate: group.WorkerRate(w.Session), Weight: w.Weight, Max: w.MaxLeases,
 	}
-	shards, load := group.Holds(w.Session)
-	info.Leases, info.Load = shards, int64(load)
+	shards, rate := group.Holds(w.Session)
+	info.Leases, info.Load = shards, int64(rate.Bytes)
 	info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
 	info.Streams, _ = w.Streams.Names()
 	if !group.Lives(w.Session) {

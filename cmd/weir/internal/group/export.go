@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -186,9 +187,10 @@ func pauseAll(ctx context.Context, store stores.Store, app string, streams []str
 	if len(streams) == 0 {
 		return nil
 	}
+	note := lease.PauseNote{By: cli.Operator() + " with weir group import", At: time.Now()}.String()
 	var actions []lease.Action
 	for _, s := range streams {
-		actions = append(actions, lease.Action{Kind: lease.Pause, Stream: s, On: true})
+		actions = append(actions, lease.Action{Kind: lease.Pause, Stream: s, On: true, Note: note})
 	}
 	did, err := store.Apply(ctx, app, actions)
 	if err != nil {

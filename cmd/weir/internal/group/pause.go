@@ -92,7 +92,7 @@ func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 			return err // do not store a pause for a mistyped name
 		}
 	}
-	changed, err := operate.SetPause(ctx, store, o.App, view, o.stream, on)
+	changed, err := operate.SetPause(ctx, store, o.App, view, o.stream, on, cli.Operator())
 	if errors.Is(err, operate.ErrPausedEnough) {
 		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", cli.Count(len(view.Paused), "stream"), o.App)
 	}

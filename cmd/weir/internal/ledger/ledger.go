@@ -1,10 +1,12 @@
-// Command ledger is the program of docs/guide/exactly-once.md: it books each order once.
+// Command ledger is the program of docs/guide/exactly-once.md and exactly-once-parallel.md: it
+// books each order once.
 package main
 
 import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"flag"
 	"log"
 	"os"
 	"os/signal"
@@ -20,6 +22,10 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 	"github.com/weir-go/weir/store/sqlstore"
 )
+
+// partitions is the number of transactions of a shard that may run at the same time, or 0 for one
+// after the other.
+var partitions = flag.Int("partitions", 0, "transactions of a shard that may run at the same time")
 
 const bookings = `create table if not exists bookings (id text not null, customer text not null)`
 
@@ -40,6 +46,7 @@ func book(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 }
 
 func main() {
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := start(ctx); err != nil {
@@ -80,7 +87,9 @@ func run(
 	ctx context.Context, client *kinesis.Client, store lease.Store,
 	db *sql.DB, letters deadletter.Destination,
 ) error {
-	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
+	sink, err := sqlsink.New(db, sqlsink.Options{
+		Dialect: sqlsink.SQLite, App: "billing", Partitions: *partitions,
+	})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,15 @@ import (
 // The store of leases forgets all progress, and the shard is split. Each order is still booked only
 // once, and each record that is not an order becomes one dead letter.
 func TestEachOrderIsBookedOnce(t *testing.T) {
+	for _, n := range []int{0, 16} {
+		t.Run(fmt.Sprint(n, " partitions"), func(t *testing.T) {
+			*partitions = n
+			bookOnce(t)
+		})
+	}
+}
+
+func bookOnce(t *testing.T) {
 	srv := kinesistest.NewServer(t)
 	srv.CreateStream("orders", 1)
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "ledger.db"))

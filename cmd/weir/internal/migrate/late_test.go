@@ -16,6 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/oldside"
 	"github.com/weir-go/weir/internal/operate"
+	"github.com/weir-go/weir/store/memstore"
 )
 
 // finding is a finding of weir doctor.
@@ -99,4 +100,42 @@ func TestAWorkerLogsThatTheOldTableIsUsed(t *testing.T) {
 	if ctx.Err() != nil || strings.Count(out.String(), "has used its old table") != 1 || !strings.Contains(out.String(), "owners=worker-9") {
 		t.Errorf("it logs %s", &out)
 	}
+}
+
+// weir consume and weir multilang watch the tables of an application that came from the KCL, and
+// call DynamoDB for no other application.
+func TestWorkersWatchTheTablesTheyCameFrom(t *testing.T) {
+	t.Parallel()
+	d, _ := table(t, kclLease(shard0, "TRIM_HORIZON", 0, "worker-9"))
+	store := memstore.New()
+	if err := operate.Remember(t.Context(), store, "billing", operate.Move{Kind: oldside.KCL, Table: "billing", Sum: 11, At: time.UnixMilli(0)}); err != nil {
+		t.Fatal(err)
+	}
+	logged := make(chan string, 1)
+	log := slog.New(slog.NewTextHandler(lines(logged), nil))
+	calls := 0
+	dynamo := func() (*dynamodb.Client, error) {
+		calls++
+		return dynamodb.New(dynamodb.Options{
+			Region: "eu-central-1", BaseEndpoint: aws.String(d.URL),
+			Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+		}), nil
+	}
+	oldside.Start(t.Context(), store, "other", dynamo, log)()
+	if calls != 0 {
+		t.Error("an application without a move calls DynamoDB")
+	}
+	end := oldside.Start(t.Context(), store, "billing", dynamo, log)
+	defer end()
+	if line := <-logged; !strings.Contains(line, "has used its old table") {
+		t.Errorf("it logs %s", line)
+	}
+}
+
+// lines sends each line of a log.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }

@@ -163,7 +163,7 @@ func (o *move) bothStopped(
 			)
 		}
 	}
-	if _, err := operate.SetPause(ctx, store, o.app, view, "", true); err != nil {
+	if _, err := operate.SetPause(ctx, store, o.app, view, "", true, cli.Operator()+" with weir migrate"); err != nil {
 		return failed(store.Explain(err))
 	}
 	t.Note(
@@ -301,7 +301,7 @@ func (o *move) verify(
 		)
 	}
 	if o.watch {
-		if _, err := operate.SetPause(ctx, store, o.app, view, "", false); err != nil {
+		if _, err := operate.SetPause(ctx, store, o.app, view, "", false, ""); err != nil {
 			return fmt.Errorf(
 				"the leases were written, but application %s stays paused: %w",
 				o.app,

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/oldside"
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/store/memstore"
@@ -192,6 +194,8 @@ func (o *options) run(cmd *cobra.Command, t cli.Terminal, url stores.URL) (err e
 		protocol: o.protocol, onFailure: o.onFailure, empty: s.empty, log: log,
 	}
 	log.Info("the worker starts", "app", s.options.App, "stream", s.stream, "program", s.executable, "protocol", string(o.protocol))
+	dynamo := func() (*dynamodb.Client, error) { return o.aws.DynamoDB(ctx, t) }
+	defer oldside.Start(ctx, store, s.options.App, dynamo, log)()
 	return ended(store, consumer.RunPull(ctx, d.handler(s)))
 }
 

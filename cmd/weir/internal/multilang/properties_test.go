@@ -1,6 +1,7 @@
 package multilang
 
 import (
+	flags "flag"
 	"os"
 	"slices"
 	"strings"
@@ -137,14 +138,29 @@ func TestTheTableHasEachPropertyOnce(t *testing.T) {
 	}
 }
 
+var update = flags.Bool("update", false, "write the table of properties into docs/moving/multilang.md")
+
+// The page about the MultiLangDaemon has the table of properties, as the code generates it.
 func TestThePageHasTheTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/moving/multilang.md")
+	const path = "../../../../docs/moving/multilang.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), Table()) {
-		t.Errorf("docs/moving/multilang.md does not have this table:\n%s", Table())
+	before, table, has := strings.Cut(string(page), "| Property | weir | |\n")
+	switch _, after, ends := strings.Cut(table, "\n\n"); {
+	case !has:
+		t.Error("the page has no table of properties")
+	case *update && ends:
+		err = os.WriteFile(path, []byte(before+Table()+"\n"+after), 0o600)
+	case *update:
+		err = os.WriteFile(path, []byte(before+Table()), 0o600)
+	case !strings.Contains(string(page), Table()):
+		t.Error("docs/moving/multilang.md has another table than the code: run this test with -update")
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -61,6 +62,36 @@ func Of(ctx context.Context, store lease.Store, app string) ([]operate.Move, err
 		}
 	}
 	return found, err
+}
+
+// every is the interval at which a worker reads the old tables.
+const every = time.Minute
+
+// Start watches the tables of the KCL from which an application came. It calls dynamo only if there
+// are such tables. The caller calls end, which ends the watch and waits for it.
+func Start(
+	ctx context.Context, store lease.Store, app string, dynamo func() (*dynamodb.Client, error),
+	log *slog.Logger,
+) (end func()) {
+	moves, err := Of(ctx, store, app)
+	if err != nil {
+		log.Warn("the store does not say whether the application came from the KCL", "err", explain.Error(err))
+	}
+	if len(moves) == 0 {
+		return func() {}
+	}
+	client, err := dynamo()
+	if err != nil {
+		log.Warn("the old table of the KCL is not watched", "err", explain.Error(err))
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { Watch(ctx, client, moves, every, log) })
+	return func() {
+		cancel()
+		watching.Wait()
+	}
 }
 
 // Watch reads the tables of moves at an interval, and logs an error each time when a worker of the

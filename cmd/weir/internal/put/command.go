@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/provision"
 )
@@ -31,6 +32,7 @@ type putOptions struct {
 	pack   bool
 	loose  bool
 	large  onTooLarge
+	codec  codecs.Compress
 	quiet  bool
 }
 
@@ -64,6 +66,10 @@ less, because the service bills at least 25 KB per record. All consumers must
 unpack the records, as weir and the KCL do. --no-order sends many records of a
 key in one request, so that a refused record can be overtaken by a later one
 with its key.
+
+--compress compresses each line by itself. Lines that it does not make smaller
+stay as they are, and so do keys. Consumers have to decompress: weir tail and
+weir consume do so with --decode.
 
 An invalid line ends the command: all lines before it are put, and none after
 it. So does a line that is too large for a record, unless --on-too-large is
@@ -113,6 +119,7 @@ service is lost, a record may be in the stream twice.`,
 		"what happens at a line that is too large for a record: fail, or skip it",
 		cli.Word("fail", failOnTooLarge, "end the command"),
 		cli.Word("skip", skipTooLarge, "leave the line out, and count it in the summary"))
+	o.codec.Register(cmd)
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar, and no summary except with -o json")
 	o.out.Register(cmd, "format of the summary")
 	o.aws.Register(cmd, false)
@@ -149,6 +156,9 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	began := time.Now()
 	source := newLines(in, o.field, limit)
 	source.skipLarge = o.large == skipTooLarge
+	if encode := o.codec.Encode(); encode != nil {
+		source.compress(encode)
+	}
 	var position atomic.Int64
 	bar := o.bar(t, size)
 	sender, err := NewSender(Options{

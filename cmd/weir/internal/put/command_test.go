@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -243,6 +244,61 @@ func TestPutAggregates(t *testing.T) {
 	}
 	got := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--limit=500")
 	clitest.CheckOrder(t, strings.Split(strings.TrimSuffix(got, "\n"), "\n"), lines)
+}
+
+// Lines are compressed after their keys are read. A line may be larger than a record if it fits
+// when it is compressed. Lines that compression does not make smaller stay as they are.
+func TestPutCompresses(t *testing.T) {
+	t.Parallel()
+	for _, codec := range []string{"gzip", "zstd"} {
+		t.Run(codec, func(t *testing.T) {
+			t.Parallel()
+			testCompression(t, codec)
+		})
+	}
+}
+
+func testCompression(t *testing.T, codec string) {
+	t.Helper()
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream(codec, 1)
+	random := make([]byte, 100<<10)
+	for i := range random {
+		random[i] = byte('A' + rand.IntN(26)) // five bits in eight
+	}
+	lines := []string{
+		`{"k":"a","text":"` + strings.Repeat("coffee ", 1000) + `"}`, `{"k":"b"}`,
+		`{"k":"c","text":"` + strings.Repeat("tea ", 1<<20) + `"}`,
+		`{"k":"d","text":"` + string(random) + `"}`,
+	}
+	args := []string{"put", endpoint, "--stream=" + codec, "--key=k", "--compress=" + codec}
+	out := clitest.MustRun(t, strings.Join(lines, "\n"), args...)
+	if !strings.Contains(out, "4 records (compressed from 4.1 MiB to ") {
+		t.Errorf("%s: %s", codec, out)
+	}
+	var total int
+	stored := server.Records(codec)
+	for i, r := range stored {
+		if total += len(r.Data); r.PartitionKey != string(lines[i][6]) || i == 1 && string(r.Data) != lines[i] {
+			t.Errorf("%s: record %d has the key %s, and %.40q", codec, i, r.PartitionKey, r.Data)
+		}
+	}
+	got := clitest.MustRun(t, "", "tail", endpoint, "--stream="+codec, "--until-tip", "--decode=zstd,gzip")
+	if got != strings.Join(lines, "\n")+"\n" || len(stored) != 4 || total > 200<<10 {
+		t.Errorf("%s: %d records with %d bytes; tail printed %d bytes", codec, len(stored), total, len(got))
+	}
+	large := make([]byte, 5<<18)
+	for i := range large {
+		large[i] = byte('!' + rand.IntN(90)) // 6.5 bits in eight
+	}
+	_, out, said := clitest.Answered(t, "x\n"+string(large), "put", endpoint, "--stream="+codec, "--compress="+codec)
+	if out != "" || !strings.Contains(said, "line 2 is too large, also when it is compressed: the stream takes records of up to 1024 KiB") {
+		t.Errorf("%s: %s%s", codec, out, said)
+	}
+	_, out, said = clitest.Answered(t, "x\n"+string(large)+"\ny\n", "put", endpoint, "--stream="+codec, "--compress="+codec, "--on-too-large=skip")
+	if !strings.Contains(out, "2 records") || !strings.Contains(out, "1 line skipped as too large (first: line 2)") {
+		t.Errorf("%s: %s%s", codec, out, said)
+	}
 }
 
 // If a stream distributes records regardless of their keys, put does not pack the records, and

@@ -4,6 +4,7 @@ package put
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 )
 
 // lines converts the lines of an input to records, one at a time. The input may be larger than the
@@ -20,16 +23,24 @@ type lines struct {
 	in      *bufio.Reader
 	field   string // its value is the partition key; "" gives each record a random key
 	limit   int    // bytes of data and key in one record
-	read    int64  // bytes up to now
-	number  int64  // of the line that was read last
-	skipped int64  // empty lines
+	longest int    // bytes of a line
+	// encode replaces the data of each line. By default lines stay as they are.
+	encode  func(context.Context, []byte) ([]byte, error)
+	read    int64 // bytes up to now
+	number  int64 // of the line that was read last
+	skipped int64 // empty lines
 
 	skipLarge bool // lines that are too large are skipped; by default they are an error
 	large     tooLarge
 }
 
 func newLines(in io.Reader, field string, limit int) *lines {
-	return &lines{in: bufio.NewReaderSize(in, 256<<10), field: field, limit: limit}
+	return &lines{in: bufio.NewReaderSize(in, 256<<10), field: field, limit: limit, longest: limit}
+}
+
+// compress makes next encode each line. The limit for records applies to the encoded lines.
+func (l *lines) compress(encode func(context.Context, []byte) ([]byte, error)) {
+	l.encode, l.longest = encode, codecs.MostBytes
 }
 
 // next returns the record of the next line that is not empty, or io.EOF. Any other error names the
@@ -47,11 +58,16 @@ func (l *lines) next() (Entry, error) {
 			l.skipped++
 			continue
 		}
-		e := Entry{Data: line, Line: l.number}
+		e := Entry{Data: line, Line: l.number, Given: len(line)}
 		if l.field == "" {
 			e.Key = strconv.FormatUint(rand.Uint64(), 36)
 		} else if e.Key, err = keyOf(line, l.field); err != nil {
 			return e, fmt.Errorf("line %d: %w", l.number, err)
+		}
+		if l.encode != nil && len(line) <= l.longest {
+			if e.Data, err = l.encode(context.Background(), line); err != nil {
+				return e, fmt.Errorf("line %d: %w", l.number, err)
+			}
 		}
 		if e.Size() <= l.limit {
 			return e, nil
@@ -65,8 +81,12 @@ func (l *lines) next() (Entry, error) {
 var errTooLarge = errors.New("is too large")
 
 func (l *lines) tooLarge() error {
-	return fmt.Errorf("line %d %w: the stream takes records of up to %d KiB, the key included",
-		l.number, errTooLarge, l.limit>>10)
+	also := ""
+	if l.encode != nil {
+		also = ", also when it is compressed"
+	}
+	return fmt.Errorf("line %d %w%s: the stream takes records of up to %d KiB, the key included",
+		l.number, errTooLarge, also, l.limit>>10)
 }
 
 // passes reports whether an error is about a line that is too large and must be skipped. It counts
@@ -91,10 +111,10 @@ func (l *lines) line() ([]byte, error) {
 		case err == nil:
 			return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			if len(line) > l.limit+2 && !l.skipLarge {
+			if len(line) > l.longest+2 && !l.skipLarge {
 				return nil, l.tooLarge()
 			}
-			if len(line) > l.limit+2 {
+			if len(line) > l.longest+2 {
 				return nil, l.skipRest()
 			}
 		case errors.Is(err, io.EOF) && len(line) > 0:

@@ -21,6 +21,8 @@ type Entry struct {
 	Data []byte
 	Key  string
 	Line int64 // its place in the input, from 1, rising
+	// Given is the size of the line in bytes, before it was compressed.
+	Given int
 }
 
 // Size returns the size of the entry in bytes, as the service counts it.
@@ -46,6 +48,7 @@ type Options struct {
 type Summary struct {
 	Records  int64
 	Bytes    int64             // of data and keys
+	Given    int64             // of the lines, before they were compressed
 	Retries  uint64            // records that were sent again
 	Refusals map[string]uint64 // by the code of the refusal; "" if there was no answer
 	// Misplaced is the number of records that were sent again because a shard was split or merged.
@@ -91,6 +94,7 @@ type sent struct {
 	pending *producer.Pending
 	line    int64
 	size    int
+	given   int
 }
 
 // NewSender makes a Sender. Close ends its goroutines.
@@ -125,7 +129,7 @@ func (s *Sender) Put(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	s.pending <- sent{p, e.Line, e.Size()}
+	s.pending <- sent{p, e.Line, e.Size(), e.Given}
 	return nil
 }
 
@@ -163,6 +167,7 @@ func (s *Sender) collect() {
 		}
 		s.sum.Records++
 		s.sum.Bytes += int64(at.size)
+		s.sum.Given += int64(at.given)
 		s.sum.Shards[r.Shard]++
 		if s.err == nil {
 			s.sum.Through = at.line

@@ -56,6 +56,7 @@ func (o *putOptions) report(
 		return json.NewEncoder(t.Out).Encode(struct {
 			Records int64             `json:"records"`
 			Bytes   int64             `json:"bytes"`
+			Given   int64             `json:"line_bytes"`
 			Retries uint64            `json:"retries"`
 			Reasons map[string]uint64 `json:"retry_reasons"`
 			Empty   int64             `json:"empty_lines"`
@@ -64,7 +65,7 @@ func (o *putOptions) report(
 			Seconds float64           `json:"seconds"`
 			Shards  map[string]int64  `json:"shards"`
 		}{
-			sum.Records, sum.Bytes, sum.Retries, reasons, empty, large.lines, sum.StreamRecords,
+			sum.Records, sum.Bytes, sum.Given, sum.Retries, reasons, empty, large.lines, sum.StreamRecords,
 			took.Seconds(), sum.Shards,
 		})
 	}
@@ -76,12 +77,16 @@ func (o *putOptions) report(
 	if empty > 0 {
 		skipped = fmt.Sprintf(", %s skipped", cli.Count(empty, "empty line"))
 	}
+	size := figures.Bytes(sum.Bytes)
+	if o.codec.Encode() != nil {
+		size = "compressed from " + figures.Bytes(sum.Given) + " to " + size
+	}
 	packed := ""
 	if o.pack {
 		packed = ", packed into " + cli.Count(int64(sum.StreamRecords), "record") + " of the stream"
 	}
 	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s%s, %s sent again%s%s%s\n%s",
-		cli.Count(sum.Records, "record"), figures.Bytes(sum.Bytes), o.stream, figures.Duration(took),
+		cli.Count(sum.Records, "record"), size, o.stream, figures.Duration(took),
 		packed, figures.Count(int64(sum.Retries)), resent(sum), skipped, large, shards)
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/codecs"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
@@ -36,6 +37,7 @@ type tailOptions struct {
 	fanOut    fanout.Flags
 	share     float64
 	filter    records.FilterFlags
+	decode    codecs.Decode
 	transport weir.Transport
 }
 
@@ -57,6 +59,9 @@ the consumer if it does not exist, and then removes it at the end. With the mode
 it is registered: "weir fanout" lists and removes consumers.
 
 ` + records.AboutFilters + ` --limit counts printed records.
+
+` + codecs.About + ` A payload
+that cannot be decoded is printed as it is, with a note on standard error.
 
 ` + records.AboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on
@@ -115,6 +120,7 @@ it is registered: "weir fanout" lists and removes consumers.
 	cmd.Flags().StringVar(&o.until, "until", "", "end when records from before `TIME` are printed, and print no others: "+records.UntilHelp)
 	o.fanOut.Register(cmd, "required unless --fan-out-arn is given")
 	o.filter.Register(cmd, "nothing more is printed")
+	o.decode.Register(cmd)
 	records.RegisterReadShare(cmd, &o.share)
 	records.RegisterTransport(cmd, &o.transport)
 	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
@@ -182,6 +188,11 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 			}
 			if !o.before.IsZero() && !r.ArrivalTime().Before(o.before) {
 				continue
+			}
+			if data, err := o.decode.Data(ctx, r.Data); err == nil {
+				r.Data = data
+			} else {
+				t.Note("--decode %s: the record %s is printed as it is: %v", &o.decode, r.ID(), err)
 			}
 			passes := false
 			if passes, failed = o.filter.Passes(by, r); failed != nil {

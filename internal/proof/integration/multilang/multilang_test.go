@@ -32,13 +32,20 @@ const (
 	daemons = 3
 )
 
-func TestSampleProgramsHandleAllFlights(t *testing.T) {
+// buildWeir builds the command and returns its path.
+func buildWeir(t *testing.T) string {
+	t.Helper()
 	weir := filepath.Join(t.TempDir(), "weir")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", weir, ".")
 	build.Dir = "../../../../cmd/weir"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	return weir
+}
+
+func TestSampleProgramsHandleAllFlights(t *testing.T) {
+	weir := buildWeir(t)
 	libraries := servers.MultiLang(t)
 	python := filepath.Join(libraries, "python", "bin", "python")
 	own, err := filepath.Abs("testdata")

@@ -26,7 +26,7 @@ var mariadb = sqltest.Server{
 	Deadlock: "1213",
 
 	Idle:      []string{"UPDATE weir_sessions", "SELECT me.beat,"},
-	Saving:    []string{"UPDATE weir_sessions", "UPDATE (SELECT", "UPDATE (SELECT", "SELECT me.beat,"},
+	Saving:    []string{"UPDATE weir_sessions", "UPDATE (SELECT", "SELECT me.beat,"},
 	Assigning: 5,
 
 	Page: "MySQL and MariaDB",

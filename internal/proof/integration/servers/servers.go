@@ -112,7 +112,8 @@ func script(t testing.TB, dir, file string, args ...string) *exec.Cmd {
 }
 
 // Java returns a command that runs one of the programs of the Java tests, with the KCL and the KPL.
-// The program trusts only the certificate in pem.
+// The program trusts only the certificate in pem; without one it needs no server. A class may also
+// be a file with the source of one class.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
 	return java(t, fetched(t, "java"), pem, class, args...)
@@ -126,15 +127,18 @@ func JavaOne(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 
 func java(t testing.TB, dir string, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
-	trust := filepath.Join(t.TempDir(), "trust.p12")
-	keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
-		"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")
-	if said, err := keytool.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	all := []string{"-Xmx512m", "-XX:TieredStopAtLevel=1"}
+	if pem != nil {
+		trust := filepath.Join(t.TempDir(), "trust.p12")
+		keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
+			"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")
+		if said, err := keytool.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		all = append(all, "-Djavax.net.ssl.trustStore="+trust, "-Djavax.net.ssl.trustStorePassword=changeit")
 	}
-	return exec.CommandContext(t.Context(), "java", append([]string{"-Xmx512m", "-XX:TieredStopAtLevel=1",
-		"-Djavax.net.ssl.trustStore=" + trust, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", dir + string(os.PathListSeparator) + filepath.Join(dir, "*"),
-		class}, args...)...)
+	all = append(all, "-cp", dir+string(os.PathListSeparator)+filepath.Join(dir, "*"), class)
+	return exec.CommandContext(t.Context(), "java", append(all, args...)...)
 }
 
 // Python returns a command that runs a Python file with the fetched packages, boto3 and the AWS

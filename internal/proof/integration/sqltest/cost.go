@@ -47,7 +47,7 @@ func statementsOfABeat(t *testing.T, server Server, d *servers.Database) {
 		}
 		r := Saving(t, "7", ids...)
 		for i := range r.Progress {
-			r.Progress[i].Load = 9
+			r.Progress[i].Rate, r.Progress[i].Load = lease.Measured(23)
 		}
 		if held, said := beat(r); held != mine || !slices.Equal(said, server.Saving) {
 			t.Errorf("a beat with %d checkpoints, %d held, says %q", len(r.Progress), held, said)

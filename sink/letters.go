@@ -1,0 +1,149 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/shard"
+)
+
+// Letters returns a destination for [weir.FailurePolicy].Destination. It stores dead letters in the
+// destination to, and then moves the position past their records. Without Letters, the next owner
+// of a shard handles a dead-lettered record again if no later record is done.
+//
+// A record whose effects are stored gets no dead letter. weir cannot know it if the answer of a
+// COMMIT was lost, or if a function fails with several records of which some took effect before. A
+// record with the reason [deadletter.Killed] gets its dead letter in any case: weir remembers that
+// record, and does not hand it over again if the database is restored to a state without the
+// effects.
+func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
+	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
+		if to == nil {
+			return errors.New("sink: the destination passed to Letters is nil")
+		}
+		put, left, err := s.withoutEffects(ctx, letters)
+		if err != nil {
+			return err
+		}
+		if len(put) > 0 {
+			if err := to.Put(ctx, put); err != nil {
+				return err
+			}
+		}
+		for i, l := range left {
+			if i < len(left)-1 && s.keyOf(l) == s.keyOf(left[i+1]) {
+				continue // the later one moves the position past both
+			}
+			if err := s.pass(ctx, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keyOf returns the key of the row for the record of a letter.
+func (s *Sink[T]) keyOf(l deadletter.Letter) Key {
+	return Key{l.Stream, l.Shard, shard.Partition(l.PartitionKey, s.parts), s.parts}
+}
+
+// positionOf returns the position of the record of a letter.
+func positionOf(l deadletter.Letter) (weir.Position, error) {
+	at, err := shard.Parse(l.Position)
+	if err == nil && at.Kind() != shard.Sequence {
+		err = errors.New("it is not a position of a record")
+	}
+	if err != nil {
+		return at, fmt.Errorf("sink: the position of the dead letter %s: %w", l.ID, err)
+	}
+	return at, nil
+}
+
+// withoutEffects returns in left the letters whose records have no effect in the database, and in
+// put those that are to be put. It writes the epoch of the letters to their rows, so that no
+// earlier owner can store these effects later.
+func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Letter) (put, left []deadletter.Letter, err error) {
+	for len(letters) > 0 {
+		k, n := s.keyOf(letters[0]), 1
+		for n < len(letters) && s.keyOf(letters[n]) == k {
+			n++
+		}
+		last, err := positionOf(letters[n-1])
+		if err != nil {
+			return nil, nil, err
+		}
+		at, old, err := s.hold(ctx, k, letters[0].Epoch, last)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, l := range letters[:n] {
+			record, err := positionOf(l)
+			if err != nil {
+				return nil, nil, err
+			}
+			has := record.Compare(at) <= 0 || old.has(l.PartitionKey, record)
+			if !has {
+				left = append(left, l)
+			}
+			if !has || l.Reason == deadletter.Killed {
+				put = append(put, l)
+			}
+		}
+		letters = letters[n:]
+	}
+	return put, left, nil
+}
+
+// hold writes the epoch of an owner to a row. It returns the position before which the effects of
+// the row's records are stored, and those of other numbers of partitions. If a partition has no
+// row, hold makes one for records up to last.
+func (s *Sink[T]) hold(ctx context.Context, k Key, epoch uint64, last weir.Position) (at weir.Position, old earlier, err error) {
+	missing := false
+	lock := func() error {
+		return s.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
+			missing, at = !found, was.At
+			if err := check(k, was, found, weir.Position{}, epoch); err != nil {
+				return nil, s.counted(err)
+			}
+			was.Epoch = epoch
+			return &was, nil
+		}, nil)
+	}
+	if err = lock(); missing && k.Of > 0 {
+		var covered bool
+		if covered, err = s.makePartition(ctx, k, epoch, weir.Position{}, last); err == nil && !covered {
+			err = lock()
+		}
+	}
+	if err != nil {
+		return at, nil, err
+	}
+	rows, err := s.rows.Read(ctx, k.Stream, k.Shard)
+	if err != nil {
+		return at, nil, err
+	}
+	old, err = s.earlierOf(ctx, rows, k, epoch)
+	return later(at, rows[Key{Stream: k.Stream, Shard: k.Shard}].At), old, err
+}
+
+// pass moves a row past the record of a letter. All earlier records of the row have taken effect or
+// were dead-lettered. The row exists, see hold.
+func (s *Sink[T]) pass(ctx context.Context, l deadletter.Letter) error {
+	at, err := positionOf(l)
+	if err != nil {
+		return err
+	}
+	k := s.keyOf(l)
+	return s.rows.Update(ctx, k, func(was Row, found bool) (*Row, error) {
+		if err := check(k, was, found, weir.Position{}, l.Epoch); err != nil {
+			return nil, s.counted(err)
+		}
+		if at.Compare(was.At) <= 0 {
+			return nil, nil
+		}
+		return &Row{Epoch: l.Epoch, At: at, Split: was.Split}, nil
+	}, nil)
+}
