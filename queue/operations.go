@@ -171,7 +171,7 @@ func (c *Client) ListQueues(ctx context.Context, in ListQueuesInput) (ListQueues
 		if in.Created != nil {
 			filter["StreamCreationTimestamp"] = seconds(*in.Created)
 		}
-		f["StreamFilter"] = filter
+		f["StreamFilter"] = []fields{filter}
 	}
 	var out struct {
 		QueueSummaries []struct {

@@ -34,7 +34,7 @@ func TestTheClientAndTheServerAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		minute := time.Minute
+		minute, d0 := time.Minute, time.Unix(0, 0)
 		made, err := c.CreateQueue(ctx, CreateInput{
 			Name: "more", StreamARN: s.StreamARN("s"), Start: Start{Type: "TRIM_HORIZON"}, Tags: map[string]string{"team": "shop"},
 			Attributes: Attributes{Visibility: &minute, DeadLetters: builtIn, MaxReceiveCount: 1},
@@ -43,6 +43,12 @@ func TestTheClientAndTheServerAgree(t *testing.T) {
 			t.Fatalf("%+v, %v", made, err)
 		}
 		time.Sleep(time.Minute)
+		if page, err := c.ListQueues(ctx, ListQueuesInput{StreamARN: s.StreamARN("s"), Created: &d0}); err != nil || len(page.Queues) != 0 {
+			t.Errorf("queues of an earlier stream: %+v, %v", page, err)
+		}
+		if page, err := c.ListQueues(ctx, ListQueuesInput{StreamARN: s.StreamARN("s")}); err != nil || len(page.Queues) != 2 {
+			t.Errorf("queues of the stream: %+v, %v", page, err)
+		}
 		arn, err := c.Find(ctx, "more")
 		if err != nil || arn != made.ARN {
 			t.Fatalf("%q, %v", arn, err)

@@ -40,7 +40,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "payload", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "payload", "internal/observe", "internal/operate", "internal/queuestate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
@@ -92,6 +92,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/errtext", "internal/history", "internal/supervise", "lease"}, tests: []string{"shard"}, pure: true},
+	{pkg: "internal/queuestate", why: "what a queue's numbers and settings mean, and what to do", pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"health", "internal/source", "shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/errtext", "internal/lock", "internal/mono", "lease"}, pure: true},
 	{pkg: "internal/errtext", why: "texts of errors, shortened for people", pure: true, sdk: true},

@@ -86,14 +86,14 @@ func letterText(i *deadletter.Item) string {
 	if i.Stack != "" {
 		b.WriteString("\nstack:\n" + cli.VisibleLines(strings.TrimRight(i.Stack, "\n")) + "\n")
 	}
-	what, text := payloadText(i.Data)
+	what, text := PayloadText(i.Data)
 	fmt.Fprintf(&b, "\npayload: %s, %s\n%s", figures.Bytes(int64(len(i.Data))), what, text)
 	return b.String()
 }
 
-// payloadText returns a payload for people, and its format. JSON is indented, control characters in
+// PayloadText returns a payload for people, and its format. JSON is indented, control characters in
 // other text become visible, and everything else becomes hexadecimal digits.
-func payloadText(data []byte) (what, text string) {
+func PayloadText(data []byte) (what, text string) {
 	p := lettertext.Decode(data, shownCodecs())
 	what = p.Kind
 	if p.Codec != "" {
