@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -88,16 +89,17 @@ func NewQueue(consumer *queue.Options, o QueueOptions) (*QueueTelemetry, error) 
 	if o.Propagator == nil {
 		o.Propagator = propagation.TraceContext{}
 	}
-	t := &QueueTelemetry{queue: consumer.Queue, app: consumer.App, o: o, meter: o.MeterProvider.Meter(scope)}
+	follows := currentConventions()
+	t := &QueueTelemetry{queue: consumer.Queue, app: consumer.App, o: o, meter: o.MeterProvider.Meter(scope, metric.WithSchemaURL(follows.schema))}
 	if t.app == "" {
 		t.app = consumer.Queue
 	}
 	t.own = metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), queueKey.String(t.queue)))
-	t.process = []attribute.KeyValue{
-		system.String(kinesis), operationName.String("process"), operationType.String("process"), destination.String(t.queue), group.String(t.app),
-	}
+	t.process = append(slices.Clone(follows.system),
+		operationName.String("process"), operationType.String("process"), destination.String(t.queue), group.String(t.app),
+	)
 	if _, off := o.TracerProvider.(nooptrace.TracerProvider); !off {
-		t.tracer = o.TracerProvider.Tracer(scope)
+		t.tracer = o.TracerProvider.Tracer(scope, trace.WithSchemaURL(follows.schema))
 	}
 	if err := t.instruments(); err != nil {
 		return nil, fmt.Errorf("otelweir: making instruments: %w", err)
