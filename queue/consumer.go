@@ -71,8 +71,8 @@ func (c *Consumer) count(change func(*Counts)) {
 // Run returns an error if the queue does not exist ([ErrQueueNotFound]), if the first receive is
 // refused for good, if handled records were not acknowledged ([ErrNotAcknowledged]), or if a
 // handler did not return ([weir.ErrAbandoned]). If a handler returns [weir.Stop], Run returns its
-// argument. It waits through all temporary failures. Only one
-// Run of a Consumer may be active.
+// argument. Run continues after temporary failures of the service. Only one Run of a Consumer may
+// be active.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: the handler is nil")

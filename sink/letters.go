@@ -14,11 +14,11 @@ import (
 // destination to, and then moves the position past their records. Without Letters, the next owner
 // of a shard handles a dead-lettered record again if no later record is done.
 //
-// A record whose effects are stored gets no dead letter. weir cannot know it if the answer of a
-// COMMIT was lost, or if a function fails with several records of which some took effect before. A
-// record with the reason [deadletter.Killed] gets its dead letter in any case: weir remembers that
-// record, and does not hand it over again if the database is restored to a state without the
-// effects.
+// A record whose effects are stored gets no dead letter. weir can give such a record up if the
+// answer of a COMMIT was lost, or if a function fails with several records and some had taken
+// effect before. A record with the reason [deadletter.Killed] gets its dead letter in any case,
+// because weir does not hand that record over again, even if the database is restored to a state
+// without the effects.
 func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {
@@ -62,9 +62,9 @@ func positionOf(l deadletter.Letter) (weir.Position, error) {
 	return at, nil
 }
 
-// withoutEffects returns in left the letters whose records have no effect in the database, and in
-// put those that are to be put. It writes the epoch of the letters to their rows, so that no
-// earlier owner can store these effects later.
+// withoutEffects returns the letters to store in put, and in left the letters whose records have no
+// effect in the database. It writes the epoch of the letters to their rows, so that no earlier
+// owner can store these effects later.
 func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Letter) (put, left []deadletter.Letter, err error) {
 	for len(letters) > 0 {
 		k, n := s.keyOf(letters[0]), 1
@@ -98,8 +98,8 @@ func (s *Sink[T]) withoutEffects(ctx context.Context, letters []deadletter.Lette
 }
 
 // hold writes the epoch of an owner to a row. It returns the position before which the effects of
-// the row's records are stored, and those of other numbers of partitions. If a partition has no
-// row, hold makes one for records up to last.
+// the row's records are stored, and the positions of earlier partitions. If a partition has no row,
+// hold makes one for records up to last.
 func (s *Sink[T]) hold(ctx context.Context, k Key, epoch uint64, last weir.Position) (at weir.Position, old earlier, err error) {
 	missing := false
 	lock := func() error {

@@ -1,5 +1,5 @@
-// Package queuestate evaluates a Kinesis queue from what the service says about it. It makes no
-// calls. The command and the web page share it.
+// Package queuestate evaluates the state of a Kinesis queue. It makes no calls. The command and the
+// dashboard share it.
 package queuestate
 
 import (
@@ -19,7 +19,7 @@ const Unknown = -1
 // lowReceives is the MaxReceiveCount below which restarts alone can make dead letters.
 const lowReceives = 10
 
-// Facts are what is known about a queue.
+// Facts are the known facts about a queue.
 type Facts struct {
 	Name, ARN string
 	Stream    string // its name
@@ -156,7 +156,7 @@ func deadLetters(f *Facts) (all []Finding) {
 	return all
 }
 
-// State says in a word or two what a queue does.
+// State returns one to three words that describe a queue.
 func State(f Facts) (word string, severity Severity) {
 	found := Judge(f)
 	m := &f.Metrics

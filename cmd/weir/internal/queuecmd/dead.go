@@ -30,9 +30,9 @@ consumers have stored elsewhere (--dead) are the subject of "weir dead".
 A queue keeps no reason and no error for a dead letter. A dead letter is lost
 when its record leaves the stream. "weir queue copy-dead" saves dead letters.
 
-To look at a dead letter, a command receives it, and gives it back at the end.
-No other process can receive it meanwhile. If the command is killed, it stays
-hidden for up to 2 min.`,
+To look at a dead letter, a command receives it, and makes it visible again at
+the end. No other process can receive it meanwhile. If the command is killed, the
+dead letter stays hidden for up to 2 min.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
