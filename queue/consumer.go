@@ -187,7 +187,7 @@ func (c *Consumer) failed(err error, text string) {
 func (c *Consumer) warn(d Description) {
 	switch a := d.Attributes; {
 	case lowReceiveCount(a):
-		c.options.Logger.Warn("the queue's MaxReceiveCount is low: crashes and restarts spend receives, so that records which no handler failed at can become dead letters; raise it to 10 or more",
+		c.options.Logger.Warn("the queue's MaxReceiveCount is low: crashes and restarts spend receives, so records without failures can become dead letters; raise it to 10 or more",
 			"queue", c.options.Queue, "max_receive_count", a.MaxReceiveCount)
 	case a.DeadLetters != "" && a.DeadLetters != builtIn && c.options.OnFailure.Destination == nil:
 		c.options.Logger.Warn("the queue keeps no dead letters and queue.Options.OnFailure.Destination is not set: rejected records return until the stream's retention ends", "queue", c.options.Queue)

@@ -70,7 +70,7 @@ func TestAQueueFromCreationToDeletion(t *testing.T) {
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "create", "--queue=x", "--stream=provisioned", endpoint); !strings.Contains(said, "only on-demand streams can have queues") {
 		t.Errorf("a provisioned stream: %s", said)
 	}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "describe", "--queue=bill", endpoint); !strings.Contains(said, "there is no queue bill: there is billing") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "describe", "--queue=bill", endpoint); !strings.Contains(said, "there is no queue bill; this account and region have billing") {
 		t.Errorf("an unknown queue: %s", said)
 	}
 	clitest.MustRun(t, "", "queue", "update", "--queue=billing", "--max-receives=9", endpoint)

@@ -139,7 +139,7 @@ func (l *Look) Settle(ctx context.Context, do func(context.Context, string, []st
 		}
 		if len(out.Failed) > 0 {
 			f := out.Failed[0]
-			return n, fmt.Errorf("%s could not be changed, first because of %s (%s)", cli.Count(len(out.Failed), "dead letter"), f.Code, f.Message)
+			return n, fmt.Errorf("%s could not be changed; the first error is %s (%s)", cli.Count(len(out.Failed), "dead letter"), f.Code, f.Message)
 		}
 	}
 	return n, nil
