@@ -140,6 +140,11 @@ bench-read: ## What reading costs beside its targets: weir, the SDK, and receivi
 bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
 	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
 
+.PHONY: bench-queue
+bench-queue: ## What consuming a queue costs beside its targets: weir, a plain loop, and boto3, in one run (about two minutes)
+	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh python
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 15m ./queues -full
+
 .PHONY: producers
 producers: servers ## Producers on one shard, beside the KPL and a loop of the SDK; a resharding storm; a killed process; what the KCL and aws-kinesis-agg read (about eight minutes)
 	WEIR_LONG=1 $(GO) test -count=1 -v -timeout 20m -run '^(TestOneShardAtItsLimit|TestProducersShareAShard|TestWholeProducersShareAShard|TestMemoryWhileAStreamStandsStill|TestReshardingStorm|TestKilledProcessLosesOnlyUnconfirmedRecords)$$' ./producer
@@ -184,17 +189,28 @@ failures: ## A record among 20,000 that can never be handled, and what handlers 
 chaos: servers ## Real processes, killed, frozen and cut off for two minutes with one of four stores; CHAOS=-help says what else there is
 	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)
 
+QUEUECHAOS ?= -for 2m
+.PHONY: chaos-queue
+chaos-queue: ## A queue of weir local with real processes, killed, frozen, throttled and without answers for two minutes; QUEUECHAOS=-help says what else there is
+	cd cmd/weir && $(GO) build -o ../../bin/weir .
+	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos-queue ./chaos/queues
+	exec bin/chaos-queue $(QUEUECHAOS)
+
 SIM ?= 60s
 .PHONY: sim
 sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7, SIM=100x 100 seeds
 	scripts/sim.sh $(SIM)
+
+.PHONY: sim-queue
+sim-queue: ## A queue and its processes simulated for SIM (default 60s), in one process
+	$(GO) test -count=1 -v -timeout 0 -run '^TestSimulations$$' ./internal/proof/queuesim -sim.time $(SIM)
 
 .PHONY: model
 model: ## The coordination protocol as a model: every state of small sizes, walks of larger ones, planted bugs (about four minutes and 2 GB; the tests have most of it)
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 175 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 176 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

@@ -37,7 +37,7 @@ func (c *Consumer) config(terms *termHandlers) run.Config {
 	of := shardrun.Config{
 		App: o.App, Worker: o.Worker, Log: o.Logger,
 		Batch: o.Batching.MaxRecords, BatchBytes: o.Batching.MaxBytes, BatchWait: o.Batching.MaxWait, Aggregates: batch.Mode(o.Aggregates),
-		Filters: o.Filter.By != nil, NotJSON: shardrun.NotJSON(o.Filter.NotJSON),
+		DropRepeats: o.DropRepeats, Filters: o.Filter.By != nil, NotJSON: shardrun.NotJSON(o.Filter.NotJSON),
 		Reuse: o.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
 		RetryMin: o.Retry.MinBackoff, RetryMax: o.Retry.MaxBackoff, GiveUp: o.OnFailure.policy(), SuspectAfter: o.OnFailure.SuspectAfter,
 		Expired: source.IfExpired(o.Expired), FanOut: o.FanOut.on(),

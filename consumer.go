@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/run"
@@ -39,6 +40,9 @@ func newConsumer(client Kinesis, store lease.Store, opts Options, all []guarded.
 		off  []guarded.Feature
 		safe *guarded.Store
 	)
+	if opts.DropRepeats {
+		all = append(slices.Clone(all), guarded.DropRepeats)
+	}
 	if store != nil {
 		var failed error
 		if safe, failed = guarded.NewStore(store, panicked); failed != nil {

@@ -29,6 +29,7 @@ type Counts struct {
 	// RecordsSkipped is the number of records beyond the checkpoint that the previous owner had
 	// already handled; see [Concurrency].
 	RecordsSkipped    uint64
+	RepeatsDropped    uint64 // records that Options.DropRepeats dropped, each time they were read
 	DeadLettersFailed uint64 // calls of OnFailure.Destination that failed
 	Checkpoints       uint64 // checkpoints that were saved
 	LeasesTaken       uint64 // leases that this consumer took

@@ -99,6 +99,16 @@ func (e *PanicError) Unwrap() error {
 // the shard's next owner.
 func Stop(err error) error { return &shardrun.StopError{Err: err} }
 
+// StopCause reports whether err contains an error of [Stop], and returns the argument of Stop. It
+// is for packages that call handlers, such as package queue.
+func StopCause(err error) (cause error, stop bool) {
+	var s *shardrun.StopError
+	if !errors.As(err, &s) {
+		return nil, false
+	}
+	return s.Err, true
+}
+
 // panicked returns a panic as an error. The function that recovered the panic calls it.
 func panicked(who string, p any) error { return &PanicError{who, p, string(debug.Stack())} }
 

@@ -68,6 +68,7 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		{"OnFailure and Records", weir.Options{OnFailure: attempts}, records, "leave Options.OnFailure out"},
 		{"OnFailure.MaxAge and Records", weir.Options{OnFailure: age}, records, "leave Options.OnFailure out"},
 		{"OnFailure.Bisect and Records", weir.Options{OnFailure: bisect}, records, "leave Options.OnFailure out"},
+		{"DropRepeats and KeepPacked", weir.Options{DropRepeats: true, Aggregates: weir.KeepPacked}, nil, "DropRepeats cannot be combined with KeepPacked"},
 		{"no Open", weir.Options{}, shards(weir.ShardHandlers{}), "ShardHandlers.Open is nil: set the function"},
 		{"no Pull", weir.Options{}, pulls(weir.PullHandler{}), "PullHandler.Pull is nil: set the function"},
 		{"Idle out of its range", weir.Options{}, shards(weir.ShardHandlers{Open: open, Idle: time.Millisecond}), "ShardHandlers.Idle 1ms must be"},

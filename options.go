@@ -100,6 +100,18 @@ type Options struct {
 	// Aggregates says how weir treats records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
+	// DropRepeats drops records that a producer sent again, and that the application has already
+	// handled. It works for records with numbers: those of package producer with Options.Numbered.
+	// All other records are handled as usual. The numbers of handled records are stored with the
+	// checkpoint of each shard, so repeats are recognized after a restart, by another worker, and
+	// in the child shards after a split or a merge. docs/guide/repeats.md describes the limits. In
+	// doubt a record is handled again, and never dropped.
+	//
+	// Set it in all workers of the application. DropRepeats cannot be combined with KeepPacked, and
+	// needs a store with lease.NoteNumbers, as all stores of weir are. If producers and shards
+	// split at the same time, UnpackOwn also drops the packed records that the producer sends again
+	// to the other child shard.
+	DropRepeats bool
 	// Filter selects the records that are handled. By default all records are handled.
 	Filter Filter
 	// FanOut makes the service push records to the workers. By default weir polls.
@@ -221,6 +233,9 @@ func (o Options) checked(client Kinesis, store lease.Store) (Options, []streams.
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates", "%d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
+	}
+	if o.DropRepeats && o.Aggregates == KeepPacked {
+		bad("Options.DropRepeats", "cannot be combined with KeepPacked, because numbers belong to unpacked records: leave one of them out")
 	}
 	if o.Expired < FailExpired || o.Expired > LatestExpired {
 		bad("Options.Expired", "%d must be FailExpired, OldestExpired or LatestExpired", o.Expired)

@@ -44,7 +44,8 @@ var optionRules = map[string]func(o *Options) bool{
 	"Batching.MaxWait": func(o *Options) bool {
 		return o.Batching.MaxWait == 0 || inRange(o.Batching.MaxWait, time.Millisecond, 5*time.Minute) && o.Concurrency.Keys <= 1
 	},
-	"Aggregates": func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
+	"DropRepeats": func(o *Options) bool { return !o.DropRepeats || o.Aggregates != KeepPacked },
+	"Aggregates":  func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
 	"FanOut.Mode": func(o *Options) bool {
 		return among(o.FanOut.Mode, FanOutOff, FanOutExisting, FanOutRegister, FanOutTemporary)
 	},

@@ -33,6 +33,7 @@ type Builder struct {
 	count        int
 	last         int  // length of the last record's data
 	tagged       bool // at least one record has tags
+	numbers      numbers
 }
 
 // table contains strings. Records refer to them by their row.
@@ -50,18 +51,18 @@ func (b *Builder) Size() int {
 	if b.count == 0 {
 		return 0
 	}
-	return len(magic) + len(b.keys.encoded) + len(b.hashes.encoded) + len(b.records) + md5.Size
+	return len(magic) + len(b.keys.encoded) + len(b.hashes.encoded) + len(b.records) + b.numbers.size() + md5.Size
 }
 
 // Fits reports whether a record could be added without exceeding the limit. size is the size of its
 // data. The limit applies to the size of the container. It applies even if the record is the only
 // one, although [Builder.Append] does not pack a single record into a container.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
-	return b.fits(partitionKey, explicitHashKey, size, 0)
+	return b.fits(partitionKey, explicitHashKey, size, 0, Number{})
 }
 
-// fits is like Fits, for a record with tags of the given size.
-func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) bool {
+// fits is like Fits, for a record with a number and tags of the given size.
+func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int, n Number) bool {
 	limit := b.Limit
 	if limit == 0 {
 		limit = DefaultLimit
@@ -71,6 +72,7 @@ func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) boo
 		return false // avoids an overflow below for an invalid size
 	}
 	row, more := b.keys.find(partitionKey)
+	more += b.numbers.sizeWith(n, b.count) - b.numbers.size()
 	inner := 1 + varintSize(row) + chunkSize(size) + tags
 	if explicitHashKey != "" {
 		row, grown := b.hashes.find(explicitHashKey)
@@ -88,15 +90,19 @@ func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) boo
 // 2^128−1 without leading zeros, or "" for none. The error is [ErrFull], or names the invalid key.
 // After an error the builder is unchanged.
 func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
-	return b.AddTagged(partitionKey, explicitHashKey, data, Tags{})
+	return b.add(partitionKey, explicitHashKey, data, Tags{}, Number{})
 }
 
 // AddTagged is like [Builder.Add], but stores tags with the record inside the container.
 func (b *Builder) AddTagged(partitionKey, explicitHashKey string, data []byte, tags Tags) error {
+	return b.add(partitionKey, explicitHashKey, data, tags, Number{})
+}
+
+func (b *Builder) add(partitionKey, explicitHashKey string, data []byte, tags Tags, n Number) error {
 	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
 		return err
 	}
-	if !b.fits(partitionKey, explicitHashKey, len(data), len(tags.encoded)) {
+	if !b.fits(partitionKey, explicitHashKey, len(data), len(tags.encoded), n) {
 		return ErrFull
 	}
 	key, hash := b.keys.add(keyTableTag, partitionKey), 0
@@ -113,6 +119,7 @@ func (b *Builder) AddTagged(partitionKey, explicitHashKey string, data []byte, t
 	b.records = appendVarint(append(b.records, dataTag), len(data))
 	b.records = append(b.records, data...)
 	b.records = append(b.records, tags.encoded...)
+	b.numbers.add(n, b.count)
 	b.count, b.last, b.tagged = b.count+1, len(data), b.tagged || !tags.IsZero()
 	return nil
 }
@@ -136,10 +143,10 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 }
 
 // Append appends the payload of the record to put, and returns the extended buffer. Several records
-// make a container. A single record without tags needs no container: its payload is its own data,
-// to be put with its own keys. Without records Append appends nothing.
+// make a container. A single record without tags and number needs no container: its payload is its
+// own data, to be put with its own keys. Without records Append appends nothing.
 func (b *Builder) Append(dst []byte) []byte {
-	if b.count == 1 && !b.tagged {
+	if b.count == 1 && !b.tagged && b.numbers.last.count == 0 {
 		return append(dst, b.records[len(b.records)-b.last:]...)
 	}
 	return b.AppendContainer(dst)
@@ -156,7 +163,7 @@ func (b *Builder) AppendContainer(dst []byte) []byte {
 	start := len(dst)
 	dst = append(dst, b.keys.encoded...)
 	dst = append(dst, b.hashes.encoded...)
-	dst = append(dst, b.records...)
+	dst = b.numbers.appendTo(append(dst, b.records...))
 	sum := md5.Sum(dst[start:])
 	return append(dst, sum[:]...)
 }
@@ -165,6 +172,7 @@ func (b *Builder) AppendContainer(dst []byte) []byte {
 func (b *Builder) Reset() {
 	b.keys.reset()
 	b.hashes.reset()
+	b.numbers.reset()
 	b.records, b.count, b.last, b.tagged = b.records[:0], 0, 0, false
 }
 

@@ -82,5 +82,9 @@
 // [Builder.AddTagged] stores [Tags] with a record, such as the trace that it belongs to. A record
 // with tags is packed even if it is alone. Readers need not support tags to read the data.
 //
+// [Builder.AddNumbered] stores a [Number] with a record, by which consumers recognize records that
+// a producer sent again. The numbers are in field 2000 of the AggregatedRecord. Readers that do not
+// know the field skip it, as protobuf requires.
+//
 // The package is pure: it uses no clock, no goroutine, no I/O, and only the standard library.
 package aggregate

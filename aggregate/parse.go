@@ -32,8 +32,9 @@ type Aggregate struct {
 	keys    []span
 	hashes  []span
 	records []entry
-	tags    []tagged // of records with tags, in order
-	fates   []fate   // for each row of keys, then of hashes; only used inside Keep
+	tags    []tagged   // of records with tags, in order
+	runs    []numbered // covers all records, or is empty if none has a number
+	fates   []fate     // for each row of keys, then of hashes; only used inside Keep
 }
 
 // span is a part of msg.
@@ -86,6 +87,7 @@ func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
 func (a *Aggregate) parseMessage() bool {
 	msg := a.msg
 	keys, hashes := 0, 0 // number of rows that the records refer to
+	var stored []byte    // the numbers of the records
 	for p := 0; p < len(msg); {
 		tag, next := uint64(msg[p]), p+1
 		// This tag has several bytes: an unknown field, or a known field in a longer encoding.
@@ -97,6 +99,14 @@ func (a *Aggregate) parseMessage() bool {
 		if tag != recordsTag && tag != keyTableTag && tag != hashTableTag {
 			if p = skip(msg, next, tag, maxDepth); p == 0 {
 				return false
+			}
+			if tag == numbersTag {
+				start, end := chunk(msg, next)
+				if stored == nil {
+					stored = msg[start:end]
+					continue
+				}
+				stored = append(stored[:len(stored):len(stored)], msg[start:end]...)
 			}
 			continue
 		}
@@ -128,6 +138,7 @@ func (a *Aggregate) parseMessage() bool {
 			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
 		}
 	}
+	a.parseNumbers(stored)
 	// The tables may follow the records, so the indexes can only be checked here.
 	return keys <= len(a.keys) && hashes <= len(a.hashes)
 }
@@ -216,6 +227,7 @@ func soundTag(b []byte, p int) bool {
 func (a *Aggregate) Reset() {
 	a.msg = nil
 	a.keys, a.hashes, a.records, a.tags, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.tags), emptied(a.fates)
+	a.runs = emptied(a.runs)
 }
 
 func emptied[T any](table []T) []T {

@@ -80,6 +80,9 @@ type Options struct {
 	// time. All dead letters of a request share the 50 s of a write, and the context ends after
 	// that time. Without RetryLetter, the page can only show dead letters. Optional.
 	RetryLetter func(context.Context, deadletter.Item) error
+	// Queues reads Kinesis queues. The page shows them after the applications, with a view for each
+	// queue. Without Queues the page shows no queues. Optional.
+	Queues Queues
 	// Logger logs each write and each refused write, with the user. The default is slog.Default().
 	Logger *slog.Logger
 }
@@ -111,7 +114,10 @@ var assets embed.FS
 // The handler asks for no password. Every client sees the names of streams, shards and workers,
 // positions and error texts. Put the page behind the same authentication as your other tools.
 func Handler(store lease.Store, o Options) http.Handler {
-	h := &handler{observer: newObserver(store, o), opts: o, codecs: map[string]payload.Codec{"gzip": payload.Gzip{MaxBytes: mostUnpacked}}}
+	h := &handler{
+		observer: newObserver(store, o), opts: o, queues: queueCache{turn: make(chan struct{}, 1)},
+		codecs: map[string]payload.Codec{"gzip": payload.Gzip{MaxBytes: mostUnpacked}},
+	}
 	maps.Copy(h.codecs, o.Codecs)
 	o.Prefix = strings.TrimSuffix(o.Prefix, "/")
 	var served http.Handler = h
@@ -126,6 +132,7 @@ func Handler(store lease.Store, o Options) http.Handler {
 type handler struct {
 	observer *observer
 	opts     Options
+	queues   queueCache
 	codecs   map[string]payload.Codec // of shown payloads
 	retrying sync.Mutex               // held while retrying dead letters
 }
@@ -173,6 +180,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveEvents(w, r)
 	case "/letters":
 		h.serveLetters(w, r)
+	case "/queue":
+		h.serveQueue(w, r)
 	case "/change":
 		h.serveChange(w, r)
 	case "/reset":

@@ -18,6 +18,7 @@ import (
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"clean":   clean,
+	"first":   func(s string) string { return clean(strings.ToUpper(s[:1]) + s[1:]) },
 	"why":     why,
 	"reason":  health.ReportedWords,
 	"millis":  time.Time.UnixMilli,
@@ -106,6 +107,7 @@ func link(page string, nameValues ...string) string {
 // pageHead contains what the head of every page needs.
 type pageHead struct {
 	Title, App, AppLink, Shard string
+	Queue                      string
 	Now                        time.Time
 	Poll                       int64  // milliseconds between two updates
 	Old                        string // why the data is old, or ""

@@ -83,6 +83,7 @@ type appsPage struct {
 	Apps       []application
 	More       int
 	CannotList string
+	Queues     queueSection
 }
 
 func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +97,9 @@ func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
 		p.CannotList = "This store cannot list its applications. Open one by its name."
 	case err != nil:
 		p.Down = storeDown(err, h.observer.failedSince())
+	}
+	if p.Queues = h.queueRows(r.Context()); r.Context().Err() != nil {
+		return
 	}
 	p.More = max(0, len(names)-pageApps)
 	if p.Apps, err = h.lookAtAll(r.Context(), names[:len(names)-p.More]); err != nil {

@@ -20,7 +20,9 @@ type Lambda struct {
 	// replaces. It is required.
 	FunctionARN string
 	// StreamARN is the ARN of the stream. It is required. For dead letters of another stream, its
-	// last part is replaced by the name of that stream.
+	// last part is replaced by the name of that stream. Dead letters of a queue name the queue's
+	// ARN instead, and the record ID (with "+2" for record 2 of an aggregate) in place of the
+	// sequence number.
 	StreamARN string
 	// Payload adds the records, as Lambda does for a bucket. They are a string with the JSON of a
 	// function's event, without the calling role. Lambda omits them for queues and topics, whose
@@ -40,8 +42,12 @@ func (l *Lambda) Check() error {
 	return errors.Join(errs...)
 }
 
-// stream returns the ARN and the region of the stream with the given name.
+// stream returns the ARN and the region of the stream with the given name. name may be the ARN of a
+// queue.
 func (l *Lambda) stream(name string) (arn, region string, ok bool) {
+	if parts := strings.SplitN(name, ":", 6); len(parts) == 6 && parts[0] == "arn" {
+		return name, parts[3], true
+	}
 	parts := strings.SplitN(l.StreamARN, ":", 6)
 	if len(parts) < 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] == "" || !strings.HasPrefix(parts[5], "stream/") {
 		return "", "", false
@@ -186,7 +192,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 		Version:   "1.0",
 		Timestamp: lambdaTime(last.GivenUp),
 		Batch: lambdaBatch{
-			Shard: first.Shard, Start: first.SequenceNumber, End: last.SequenceNumber,
+			Shard: first.Shard, Start: numberOf(first), End: numberOf(last),
 			FirstArrived: lambdaTime(first.Arrived), LastArrived: lambdaTime(last.Arrived), StreamARN: arn,
 		},
 	}
@@ -199,13 +205,14 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 		if at.Stream != first.Stream || at.Shard != first.Shard {
 			return of, fmt.Errorf("weir: a message in Lambda's form is about one shard: dead letters %s and %s", first.ID, at.ID)
 		}
-		if i == 0 || at.SequenceNumber != letters[i-1].SequenceNumber {
+		number := numberOf(at)
+		if i == 0 || number != numberOf(&letters[i-1]) {
 			m.Batch.Size++
 		}
 		if l.Payload {
 			event.Records = append(event.Records, lambdaRecord{
-				Kinesis: lambdaKinesis{"1.0", at.PartitionKey, at.SequenceNumber, append([]byte{}, at.Data...), lambdaSeconds(at.Arrived)},
-				Source:  "aws:kinesis", Version: "1.0", ID: at.Shard + ":" + at.SequenceNumber, Name: "aws:kinesis:record", Region: region, ARN: arn,
+				Kinesis: lambdaKinesis{"1.0", at.PartitionKey, number, append([]byte{}, at.Data...), lambdaSeconds(at.Arrived)},
+				Source:  "aws:kinesis", Version: "1.0", ID: at.Shard + ":" + number, Name: "aws:kinesis:record", Region: region, ARN: arn,
 			})
 		}
 	}
@@ -219,6 +226,14 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	text, err := lambdaJSON(m)
 	of.Text = text
 	return of, err
+}
+
+// numberOf returns the sequence number of a dead letter, or the key of a queue's record.
+func numberOf(l *Letter) string {
+	if _, ok := l.Queue(); ok {
+		return l.Position
+	}
+	return l.SequenceNumber
 }
 
 // lambdaJSON encodes v without escaping <, > and &, like Lambda.

@@ -27,7 +27,8 @@ type Letter struct {
 	Shard          string `json:"shard"`
 	SequenceNumber string `json:"sequence_number"`
 	// Position is the position of the record: its sequence number. For the second record of an
-	// aggregate it is followed by "+2", unless that record is the last record of the aggregate.
+	// aggregate it is followed by "+2", unless that record is the last record of the aggregate. See
+	// [Letter.Queue] for records of a queue.
 	Position     string    `json:"position"`
 	PartitionKey string    `json:"partition_key"`
 	Arrived      time.Time `json:"arrived,omitzero"` // arrival in Kinesis, to the millisecond

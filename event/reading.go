@@ -63,6 +63,7 @@ type Unpacked struct {
 	Aggregates    int // unpacked aggregates
 	Records       int // records in these aggregates
 	Dropped       int // records dropped by weir.UnpackOwn: their keys belong to other shards
+	Repeats       int // records dropped by weir.Options.DropRepeats
 	Damaged       int // records that looked like aggregates but were not, delivered unchanged
 }
 

@@ -311,8 +311,12 @@ var causeRows = [...]causeRow{
 				return "Kinesis throttles each read of the owner of " + all[0].Name +
 					sinceText(all[0]) + c.lastError(all[0])
 			}
-			return fmt.Sprintf("Reading waited because of throttling for %s of the last %d min",
+			text := fmt.Sprintf("Reading waited because of throttling for %s of the last %d min",
 				percents(all, func(r Recent) int { return r.Throttled }), all[0].Recent.Minutes)
+			if all[0].fault == faultThrottled {
+				text += c.lastError(all[0])
+			}
+			return text
 		},
 		func(*conclusion, []*ShardFacts) []Step {
 			return []Step{

@@ -76,6 +76,9 @@ func (s *Server) route(x *exchange) *Error {
 	if !s.knows(r.Host) {
 		return &Error{"AccessDeniedException", fmt.Sprintf("This server has no host name %q. Use a loopback address, or add the host name (Config.Hosts; weir local --host).", r.Host), 403}
 	}
+	if r.URL.Path == metricsPath {
+		return s.serveMetrics(x)
+	}
 	if r.URL.Path != "/" {
 		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 404}
 	}

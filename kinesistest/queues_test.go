@@ -240,10 +240,9 @@ func TestQueuesForgetRecordsThatLeaveTheStream(t *testing.T) {
 		c.putAll("hidden", "dead", "never received")
 		var kept queueRecord
 		for range 2 {
-			switch r := c.receive(`"Limit":1`)[0]; {
-			case kept.RecordId == "":
+			if r := c.receive(`"Limit":1`)[0]; kept.RecordId == "" {
 				kept = r
-			default:
+			} else {
 				c.entries("UpdateQueueRecordsVisibility", 0, r)
 			}
 		}

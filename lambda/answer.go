@@ -21,29 +21,41 @@ import (
 // count as failures here, because a typo must not mean that all is done. For the same reason a list
 // under a name that is almost batchItemFailures is an error, although Lambda ignores it.
 func FailedFrom(answer []byte, ids []string) (int, error) {
+	failed, err := failedItems(answer, ids)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(failed) == 0:
+		return len(ids), nil
+	}
+	return slices.Min(failed), nil
+}
+
+// failedItems returns the indexes of the records that an answer names.
+func failedItems(answer []byte, ids []string) (failed []int, err error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 || isNull(answer) || string(answer) == `""` {
-		return len(ids), nil
+		return nil, nil
 	}
 	// Use a map. A struct would ignore case, but names that differ in case are different.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
-		return 0, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
+		return nil, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
 	}
 	list, found := members["batchItemFailures"]
 	if !found {
 		if name := misspelled(members); name != "" {
-			return 0, fmt.Errorf("lambda: the function's answer has %.100q, which Lambda ignores: "+
+			return nil, fmt.Errorf("lambda: the function's answer has %.100q, which Lambda ignores: "+
 				"the name is batchItemFailures", name)
 		}
-		return len(ids), nil
+		return nil, nil
 	}
 	if isNull(list) {
-		return len(ids), nil
+		return nil, nil
 	}
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil {
-		return 0, fmt.Errorf("lambda: batchItemFailures is not a list of objects: %.100q", list)
+		return nil, fmt.Errorf("lambda: batchItemFailures is not a list of objects: %.100q", list)
 	}
 	at := make(map[string]int, len(ids))
 	for i, id := range ids {
@@ -51,23 +63,22 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 			at[id] = i
 		}
 	}
-	first := len(ids)
 	for _, item := range items {
 		var id *string
 		raw, found := item["itemIdentifier"]
 		if !found {
-			return 0, errors.New("lambda: an item of batchItemFailures has no itemIdentifier")
+			return nil, errors.New("lambda: an item of batchItemFailures has no itemIdentifier")
 		}
 		if err := json.Unmarshal(raw, &id); err != nil || id == nil || *id == "" {
-			return 0, fmt.Errorf("lambda: an itemIdentifier is not the sequence number of a record: %.100q", raw)
+			return nil, fmt.Errorf("lambda: an itemIdentifier is not the sequence number of a record: %.100q", raw)
 		}
 		i, known := at[*id]
 		if !known {
-			return 0, fmt.Errorf("lambda: itemIdentifier %.140q is not the sequence number of a record of the batch", *id)
+			return nil, fmt.Errorf("lambda: itemIdentifier %.140q is not the sequence number of a record of the batch", *id)
 		}
-		first = min(first, i)
+		failed = append(failed, i)
 	}
-	return first, nil
+	return failed, nil
 }
 
 // misspelled returns the name of a member that looks like batchItemFailures and is not empty, or

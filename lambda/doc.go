@@ -6,6 +6,8 @@
 // runtime client in the function's process. It serves Lambda's Runtime API to one process, on
 // 127.0.0.1.
 //
+// [QueueHandler] does the same for the records of a Kinesis queue.
+//
 // The weir command starts such processes. A Go program can also start processes itself: it must set
 // AWS_LAMBDA_RUNTIME_API to [Runtime.Addr] in their environment.
 package lambda

@@ -41,16 +41,28 @@ func AppendEvent(dst []byte, s Source, records []weir.Record) []byte {
 }
 
 func (s Source) appendRecord(dst []byte, r weir.Record) []byte {
+	return s.appendItem(dst, item{r.PartitionKey, r.SequenceNumber, r.Data, r.ArrivalTime().UnixMilli(), r.Shard() + ":" + r.Position().String()})
+}
+
+// item is a record in an event.
+type item struct {
+	key, number string
+	data        []byte
+	arrived     int64 // in milliseconds
+	id          string
+}
+
+func (s Source) appendItem(dst []byte, i item) []byte {
 	dst = append(dst, `{"kinesis":{"kinesisSchemaVersion":"1.0","partitionKey":`...)
-	dst = appendString(dst, r.PartitionKey)
+	dst = appendString(dst, i.key)
 	dst = append(dst, `,"sequenceNumber":`...)
-	dst = appendString(dst, r.SequenceNumber)
+	dst = appendString(dst, i.number)
 	dst = append(dst, `,"data":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, r.Data)
+	dst = base64.StdEncoding.AppendEncode(dst, i.data)
 	dst = append(dst, `","approximateArrivalTimestamp":`...)
-	dst = appendSeconds(dst, r.ArrivalTime().UnixMilli())
+	dst = appendSeconds(dst, i.arrived)
 	dst = append(dst, `},"eventSource":"aws:kinesis","eventVersion":"1.0","eventID":`...)
-	dst = appendString(dst, r.Shard()+":"+r.Position().String())
+	dst = appendString(dst, i.id)
 	dst = append(dst, `,"eventName":"aws:kinesis:record","invokeIdentityArn":`...)
 	dst = appendString(dst, s.RoleARN)
 	dst = append(dst, `,"awsRegion":`...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/lambda"
+	"github.com/weir-go/weir/queue"
 )
 
 // The code of a Lambda function handles records outside of Lambda. Its answer names the records
@@ -48,4 +49,18 @@ func ExampleNewRuntime() {
 	// Output:
 	// true
 	// true
+}
+
+// The code of a Lambda function handles the records of a queue.
+func ExampleQueueHandler() {
+	h := lambda.QueueHandler{Report: true, Invoke: func(_ context.Context, _ []queue.Record, event []byte) ([]byte, error) {
+		// A program calls the function here, for example with Runtime.Invoke.
+		return []byte(`{"batchItemFailures": [{"itemIdentifier": "r2"}]}`), nil
+	}}
+	records := []queue.Record{{ID: "r1", Data: []byte("two teas")}, {ID: "r2", Data: []byte("a moon")}}
+	err := h.Handle(context.Background(), records)
+	for _, r := range queue.FailedRecords(err, records) {
+		fmt.Printf("%s is handled again\n", r.Data)
+	}
+	// Output: a moon is handled again
 }

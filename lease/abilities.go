@@ -42,13 +42,16 @@ const (
 	NoteRates
 	// NotePauses is the ability to store the note of a [Pause] for operators.
 	NotePauses
+	// NoteNumbers is the ability to store [Lease.Numbers]. A [Move] and a [Replace] clear it.
+	// Workers then recognize records that a producer sent again, see weir's Options.DropRepeats.
+	NoteNumbers
 
 	// AllAbilities contains all abilities that this version of weir knows.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
 var abilityNames = [...]string{"watch heartbeats", "resign by heartbeat", "note failures", "note deaths", "keep history", "note streams",
-	"note rates", "note pauses"}
+	"note rates", "note pauses", "note numbers"}
 
 // Has reports whether a contains all abilities of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

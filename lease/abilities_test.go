@@ -17,7 +17,7 @@ func TestAbilities(t *testing.T) {
 		{"a store that has none lacks what is wanted", 0, WatchHeartbeats, WatchHeartbeats, "none"},
 		{"what is there is not missing", WatchHeartbeats, WatchHeartbeats, 0, "watch heartbeats"},
 		{"of two that are wanted one is missing", ResignByHeartbeat, WatchHeartbeats | ResignByHeartbeat, WatchHeartbeats, "resign by heartbeat"},
-		{"more than is wanted", AllAbilities, ResignByHeartbeat, 0, "watch heartbeats, resign by heartbeat, note failures, note deaths, keep history, note streams, note rates, note pauses"},
+		{"more than is wanted", AllAbilities, ResignByHeartbeat, 0, "watch heartbeats, resign by heartbeat, note failures, note deaths, keep history, note streams, note rates, note pauses, note numbers"},
 		{"what this version does not know has a number", WatchHeartbeats | 1<<63, WatchHeartbeats, 0, "watch heartbeats, ability 63"},
 	} {
 		if got := c.has.Missing(c.wanted); got != c.missing || c.has.Has(c.wanted) != (c.missing == 0) {

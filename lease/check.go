@@ -74,6 +74,9 @@ func (p Progress) check() error {
 	if err := checkDeaths("progress", p.Key, p.Deaths); err != nil {
 		return err
 	}
+	if err := checkNumbers("progress", p.Key, p.Numbers); err != nil {
+		return err
+	}
 	for _, c := range p.Children {
 		k := Key{p.Stream, c.ID}
 		if err := checkKey(k); err != nil {
@@ -159,6 +162,18 @@ func checkDeaths(what string, k Key, deaths string) error {
 	return nil
 }
 
+// MaxNumbersBytes is the maximum length of [Lease.Numbers].
+const MaxNumbersBytes = 2000
+
+// checkNumbers returns an error if a store may be unable to store this text.
+func checkNumbers(what string, k Key, numbers string) error {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(numbers) > MaxNumbersBytes || strings.ContainsFunc(numbers, odd) {
+		return fmt.Errorf("lease: %s of %s: Numbers %.60q are not at most %d bytes of printable ASCII", what, k, numbers, MaxNumbersBytes)
+	}
+	return nil
+}
+
 func (a Action) checkKey() error {
 	if a.Epoch > math.MaxInt64 {
 		return fmt.Errorf("lease: %s: the epoch is above 2^63-1", a)
@@ -191,6 +206,9 @@ func (l Lease) check() error {
 		return err
 	}
 	if err := checkDeaths("lease", l.Key, l.Deaths); err != nil {
+		return err
+	}
+	if err := checkNumbers("lease", l.Key, l.Numbers); err != nil {
 		return err
 	}
 	return checkShard(l.Key, l.Parents, l.Range)

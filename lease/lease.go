@@ -52,6 +52,10 @@ type Lease struct {
 	Position shard.Position
 	// Deaths is a [Deaths] as text. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string
+	// Numbers are the numbers of handled records, by which workers recognize records that a
+	// producer sent again, or "". Workers write and read the text. It contains the position that it
+	// belongs to. A worker that resumes before that position ignores it.
+	Numbers string
 	// Load is the throughput of the shard, as the last owner reported it. It does not affect which
 	// session may own the lease.
 	Load Load

@@ -148,6 +148,9 @@ type Progress struct {
 	// Deaths replaces [Lease.Deaths]. "" leaves the stored value unchanged. Deaths may be set
 	// without a Position. A store without [NoteDeaths] ignores it.
 	Deaths string
+	// Numbers replaces [Lease.Numbers]. "" leaves the stored value unchanged. Numbers may be set
+	// without a Position. A store without [NoteNumbers] ignores it.
+	Numbers string
 	// Children are the child shards at the end of this shard. They are only used if Position is
 	// End. The store creates a lease for each child without a lease, at the latest when it finishes
 	// this lease. The new lease has no owner, epoch 1, position [shard.Oldest], and the same Born.
@@ -159,7 +162,7 @@ type Progress struct {
 // Orders are the answer to a heartbeat.
 type Orders struct {
 	// Held are the leases that the session owns, sorted by key. Their epochs and heirs are current.
-	// Their positions, loads, births and deaths may date from when the session got them.
+	// Their positions, loads, births, deaths and numbers may date from when the session got them.
 	Held   []Lease
 	Leader Leader
 	// Others are the heartbeat counts of all other sessions of the application that have not ended,

@@ -10,7 +10,8 @@ import (
 // The attribute keys. OpenTelemetry's messaging conventions are still in development, so names may
 // change.
 const (
-	system        = attribute.Key("messaging.system")
+	systemKey     = attribute.Key("messaging.system")
+	systemNameKey = attribute.Key("messaging.system.name") // since version 1.45 of the conventions
 	operationName = attribute.Key("messaging.operation.name")
 	operationType = attribute.Key("messaging.operation.type")
 	destination   = attribute.Key("messaging.destination.name")
@@ -34,7 +35,8 @@ const (
 	versionKey = attribute.Key("version")
 )
 
-// kinesis is the value of messaging.system. OpenTelemetry has not registered a value for Kinesis.
+// kinesis is the value of systemKey and systemNameKey. OpenTelemetry has not registered a value for
+// Kinesis.
 const kinesis = "aws.kinesis"
 
 // ofStream contains the attributes of one stream. They are created only once.
@@ -83,10 +85,10 @@ func (t *Telemetry) of(stream string) *ofStream {
 func (t *Telemetry) attributesOf(stream string) *ofStream {
 	own := metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream)))
 	messaging := func(name, kind string) []attribute.KeyValue {
-		return []attribute.KeyValue{
-			system.String(kinesis), operationName.String(name), operationType.String(kind),
+		return append([]attribute.KeyValue{
+			operationName.String(name), operationType.String(kind),
 			destination.String(stream), group.String(t.app), streamName.String(stream),
-		}
+		}, t.system...)
 	}
 	read, process := attribute.NewSet(messaging("poll", "receive")...), attribute.NewSet(messaging("process", "process")...)
 	return &ofStream{

@@ -19,6 +19,10 @@ func (t *Telemetry) onEvent(ctx context.Context, e event.Event) {
 		t.batchHandled(ctx, e)
 	case event.CheckpointSaved:
 		in.checkpointDuration.Record(ctx, e.Took.Seconds(), t.of(e.Stream).ownR...)
+	case event.Unpacked:
+		if e.Repeats > 0 {
+			in.repeatsDropped.Add(ctx, int64(e.Repeats), t.of(e.Stream).own...)
+		}
 	case event.Filtered:
 		in.filteredRecords.Add(ctx, int64(e.Dropped), t.of(e.Stream).own...)
 	case event.HandlerFailed:

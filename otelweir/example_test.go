@@ -16,6 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
@@ -23,6 +24,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/otelweir"
+	"github.com/weir-go/weir/queue"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -149,4 +151,27 @@ func ExampleOptions_carrier() {
 	carrier := ofEnvelope(weir.Record{Data: []byte("traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n{}")})
 	fmt.Fprintln(os.Stdout, carrier.Get("traceparent"))
 	// Output: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+}
+
+// A consumer of a queue has metrics and spans, too.
+func ExampleNewQueue() {
+	run := func(ctx context.Context, cfg aws.Config, handle queue.RecordFunc) error {
+		options := queue.Options{Queue: "orders", App: "billing"}
+		telemetry, err := otelweir.NewQueue(&options, otelweir.QueueOptions{Carrier: otelweir.QueueTags})
+		if err != nil {
+			return err
+		}
+		consumer, err := queue.New(cfg, options)
+		if err != nil {
+			return err
+		}
+		stop, err := telemetry.Observe(consumer)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		return consumer.Run(ctx, telemetry.Records(handle))
+	}
+	fmt.Println(run != nil, otelweir.QueueTags(queue.Record{}) == nil)
+	// Output: true true
 }

@@ -22,7 +22,7 @@ type instruments struct {
 
 	reads, readRecords, readBytes, readThrottled, readFailures metric.Int64Counter
 	readDuration                                               metric.Float64Histogram
-	filteredRecords                                            metric.Int64Counter
+	filteredRecords, repeatsDropped                            metric.Int64Counter
 	handledRecords, handledBytes, handlerFailures              metric.Int64Counter
 	handlerDuration                                            metric.Float64Histogram
 	checkpointDuration                                         metric.Float64Histogram
@@ -50,6 +50,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		readFailures:  m.counter("weir.read.failures", "{read}", "Reads that failed for another reason."),
 		readDuration:  m.histogram("weir.read.duration", "Duration of reads that returned records, without fan-out."),
 
+		repeatsDropped:  m.counter("weir.repeats.dropped", "{record}", "Records dropped because a producer sent them again."),
 		filteredRecords: m.counter("weir.filtered.records", "{record}", "Records dropped by a filter."),
 		handledRecords:  m.counter("weir.handled.records", "{record}", "Records handled. Those of an aggregate count one by one."),
 		handledBytes:    m.counter("weir.handled.bytes", "By", "Bytes of data handled."),

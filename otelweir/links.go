@@ -24,10 +24,15 @@ func (l linker) of(records []weir.Record) []trace.Link {
 	if l.carrier == nil {
 		return nil
 	}
+	return links(len(records), l.most, l.propagator, func(i int) propagation.TextMapCarrier { return l.carrier(records[i]) })
+}
+
+// links returns links to the spans of n records, at most as many as most.
+func links(n, most int, propagator propagation.TextMapPropagator, carrier func(i int) propagation.TextMapCarrier) []trace.Link {
 	var links []trace.Link
 	seen := map[trace.SpanID]struct{}{}
-	for _, r := range records[:min(len(records), mostLooked)] {
-		from := l.from(r)
+	for i := range min(n, mostLooked) {
+		from := extract(propagator, carrier, i)
 		if !from.IsValid() {
 			continue
 		}
@@ -35,24 +40,24 @@ func (l linker) of(records []weir.Record) []trace.Link {
 			continue
 		}
 		seen[from.SpanID()] = struct{}{}
-		if links = append(links, trace.Link{SpanContext: from}); len(links) == l.most {
+		if links = append(links, trace.Link{SpanContext: from}); len(links) == most {
 			break
 		}
 	}
 	return links
 }
 
-// from returns the span context of a record. The result is invalid if the record has none. If the
-// carrier panics, only the link is lost: the panic must not block the records.
-func (l linker) from(r weir.Record) (from trace.SpanContext) {
+// extract returns the span context of record i. The result is invalid if the record has none. If
+// the carrier panics, only the link is lost: the panic must not block the records.
+func extract(propagator propagation.TextMapPropagator, carrier func(i int) propagation.TextMapCarrier, i int) (from trace.SpanContext) {
 	defer func() {
 		if recover() != nil {
 			from = trace.SpanContext{}
 		}
 	}()
-	carrier := l.carrier(r)
-	if carrier == nil {
+	c := carrier(i)
+	if c == nil {
 		return trace.SpanContext{}
 	}
-	return trace.SpanContextFromContext(l.propagator.Extract(context.Background(), carrier))
+	return trace.SpanContextFromContext(propagator.Extract(context.Background(), c))
 }

@@ -45,13 +45,14 @@ func NewProducer(to *producer.Producer, o ProducerOptions) (*Producer, error) {
 	if o.Propagator == nil {
 		o.Propagator = propagation.TraceContext{}
 	}
-	stream := to.Stream()
+	stream, of := to.Stream(), currentConventions()
+	tracer := o.TracerProvider.Tracer(scope, trace.WithSchemaURL(of.schema))
 	return &Producer{
-		to: to, tracer: o.TracerProvider.Tracer(scope), propagator: o.Propagator, name: "send " + stream,
-		attributes: []attribute.KeyValue{
-			system.String(kinesis), operationName.String("send"), operationType.String("send"),
+		to: to, tracer: tracer, propagator: o.Propagator, name: "send " + stream,
+		attributes: append([]attribute.KeyValue{
+			operationName.String("send"), operationType.String("send"),
 			destination.String(stream), streamName.String(stream),
-		},
+		}, of.system...),
 	}, nil
 }
 

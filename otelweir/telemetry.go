@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -65,6 +66,7 @@ type Telemetry struct {
 	perShard    bool
 	readSpans   bool
 	instruments *instruments
+	system      []attribute.KeyValue
 	streams     streams
 	tracer      trace.Tracer // nil if tracing is off
 	links       linker
@@ -102,16 +104,17 @@ func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if o.Propagator == nil {
 		o.Propagator = propagation.TraceContext{}
 	}
-	made, err := newInstruments(o.MeterProvider.Meter(scope))
+	of := currentConventions()
+	made, err := newInstruments(o.MeterProvider.Meter(scope, metric.WithSchemaURL(of.schema)))
 	if err != nil {
 		return nil, fmt.Errorf("otelweir: making instruments: %w", err)
 	}
 	t := &Telemetry{
 		app: consumer.App, worker: consumer.Worker, perShard: o.Shards, readSpans: o.ReadSpans,
-		instruments: made, links: linker{o.Carrier, o.Propagator, o.MaxLinks},
+		instruments: made, system: of.system, links: linker{o.Carrier, o.Propagator, o.MaxLinks},
 	}
 	if _, off := o.TracerProvider.(nooptrace.TracerProvider); !off {
-		t.tracer = o.TracerProvider.Tracer(scope)
+		t.tracer = o.TracerProvider.Tracer(scope, trace.WithSchemaURL(of.schema))
 	}
 	consumer.OnEvent = event.Join(consumer.OnEvent, t.onEvent)
 	return t, nil

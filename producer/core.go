@@ -42,9 +42,9 @@ type core struct {
 
 // options are the parts of Options that affect records.
 type options struct {
-	unordered, plain, stopOnFailure bool
-	linger, maxAge                  time.Duration
-	firstShare                      float64
+	unordered, plain, stopOnFailure, numbered bool
+	linger, maxAge                            time.Duration
+	firstShare                                float64
 }
 
 // facts are the known properties of the stream.
@@ -71,6 +71,10 @@ type queue struct {
 	keys     shard.HashRange
 	inMap    bool
 	inFilled bool
+
+	// series is the series of the records that this queue sends first, and numbered is how many
+	// records of it have a number. series is 0 before the first one.
+	series, numbered uint64
 
 	requests int // in flight that have records of it
 	stranded int // containers whose place is not known yet

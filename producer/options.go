@@ -23,6 +23,15 @@ type Options struct {
 	// NoAggregation sends each record as a separate record of the stream, for consumers that cannot
 	// unpack. Unless Unordered is set, a key then has a throughput of one record per round trip.
 	NoAggregation bool
+	// Numbered stores a number with each record, so that consumers with weir's Options.DropRepeats
+	// recognize a record that the producer sent again after an unclear answer. Other consumers
+	// ignore the numbers. Records are packed even if they are alone. A record that cannot be packed
+	// has no number, and its result then has Unnumbered set: a record of about 1 MiB or more, an
+	// aggregate in Data, each record on a stream that distributes records by itself, and each
+	// record while the shards are unknown. Numbered cannot be combined with Unordered and
+	// NoAggregation. Make a new Producer in a process that continues from a copy of another one,
+	// such as a snapshot of a virtual machine: two producers must not use the same numbers.
+	Numbered bool
 	// StopOnFailure ends the sending after the first record that fails. The waiting records then
 	// fail with [ErrStopped] without being sent, and Put returns ErrStopped. Requests in flight
 	// still get their answers. Unless Unordered is set, the stored records of each key are
@@ -117,6 +126,9 @@ func (o Options) parse(client Client) (Options, streams.Stream, error) {
 		o.FirstShare = firstShare
 	case !(o.FirstShare >= 0.01 && o.FirstShare <= 1): // also NaN
 		problem("Options.FirstShare is %v, it must be 0.01 to 1", o.FirstShare)
+	}
+	if o.Numbered && (o.Unordered || o.NoAggregation) {
+		problem("Options.Numbered cannot be combined with Unordered or NoAggregation, because only packed records in order have numbers: leave one out")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

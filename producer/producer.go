@@ -169,7 +169,7 @@ func (p *Producer) acceptable(given *Pending) error {
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 93) // 16 KiB
+		p.slab = make([]Pending, 85) // 16 KiB
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]
@@ -202,7 +202,7 @@ func (p *Producer) begin() {
 	p.begun = true
 	p.core = newCore(options{
 		unordered: p.options.Unordered, plain: p.options.NoAggregation, linger: p.options.Linger, maxAge: p.options.MaxAge,
-		stopOnFailure: p.options.StopOnFailure, firstShare: p.options.FirstShare,
+		numbered: p.options.Numbered, stopOnFailure: p.options.StopOnFailure, firstShare: p.options.FirstShare,
 	}, time.Now())
 	p.queue = notify.New(1000)
 	p.log = p.queue.Logger(context.Background(), p.options.Logger.Handler()).With("stream", p.stream.Name)

@@ -50,6 +50,9 @@ type Result struct {
 	Packed bool
 	// Untagged is true if the record had tags that were not stored; see [Record].Tags.
 	Untagged bool
+	// Unnumbered is true if the record has no number although [Options].Numbered is set. A repeat
+	// of it is handled again.
+	Unnumbered bool
 	// Attempts counts the sendings of the record.
 	Attempts int
 	// Repeated is true if the record may be in the stream more than once: the answer to an earlier
@@ -133,6 +136,7 @@ type Pending struct {
 	put      time.Duration   // since the core began
 	failed   *failure        // the last failed attempt
 	hash     shard.HashKey
+	mark     aggregate.Number // of Options.Numbered; zero before the record is packed
 	done     func(Result, error)
 	bytes    int32 // of data, key and tags
 	attempts int32
@@ -145,6 +149,7 @@ type Pending struct {
 	finished bool
 	packed   bool
 	untagged bool          // tags were dropped
+	plain    bool          // it has no number, although it should
 	place    int32         // in its container
 	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
 	entry    *entry        // the answer of the service; nil for a failed record
@@ -165,7 +170,7 @@ func (p *Pending) result() Result {
 	}
 	return Result{
 		Shard: p.entry.Shard, SequenceNumber: p.entry.SequenceNumber, SubSequenceNumber: int(p.place), Packed: p.packed,
-		Untagged: p.untagged, Attempts: int(p.attempts), Repeated: p.repeated,
+		Untagged: p.untagged, Unnumbered: p.plain, Attempts: int(p.attempts), Repeated: p.repeated,
 	}
 }
 
@@ -202,9 +207,14 @@ func (p *Pending) Done() <-chan struct{} {
 // size returns the bytes that count against the limits of the service and of the buffer.
 func (p *Pending) size() int { return int(p.bytes) }
 
+// wrapped reports whether the record gets a container although it is alone.
+func (c *core) wrapped(p *Pending) bool {
+	return p.tags != nil || c.numbered && !p.whole && p.size()+mostOverhead <= usualRecord
+}
+
 // need returns the maximum size of the stream's record if the record is sent alone.
-func (p *Pending) need() int {
-	if p.tags == nil {
+func (c *core) need(p *Pending) int {
+	if !c.wrapped(p) {
 		return p.size()
 	}
 	return p.size() + mostOverhead
@@ -221,7 +231,7 @@ func (p *Pending) tagsSize() int {
 const maxKey = 256 // characters of a partition key
 
 // mostOverhead is how much larger a container with one record can be than the record's key, data
-// and tags. The key counts twice, because it is in the container, too.
+// and tags. It includes a number. The key counts twice, because it is in the container, too.
 const mostOverhead = 1200
 
 // magic is the prefix of an aggregate's payload.

@@ -1,10 +1,13 @@
 package producer
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"sync"
 	"time"
 
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/internal/jitter"
 )
 
 // The limits of a request.
@@ -199,7 +202,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 		case !ok:
 		case at.After(now):
 			soon(at)
-		case r.room(min(q.first().need(), mostBytes)):
+		case r.room(min(c.need(q.first()), mostBytes)):
 			c.take(r, q, now)
 		default: // its turn comes first next time
 			soon(now)
@@ -284,15 +287,15 @@ func (c *core) unfit(p *Pending) bool {
 }
 
 // takeContainer takes as many records from the front as fit into a container, but at least one. A
-// single record is sent without a container unless it has tags. If most is not 0, takeContainer
-// takes at most that many records.
+// single record is sent without a container unless it has tags or a number. If most is not 0,
+// takeContainer takes at most that many records.
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()
 	box.Limit = max(1, size-len(q.first().key))
 	for range q.packable(box.Limit, most) {
 		p := q.first()
-		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || p.addTo(box) != nil {
+		if c.unfit(p) || p.size() >= box.Limit || !r.room(box.Size()+p.size()) || c.addTo(box, q, p) != nil {
 			break
 		}
 		r.take(q.pop())
@@ -300,13 +303,13 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	var s sending
 	if box.Len() == 0 {
 		p := q.pop()
-		if p.tags != nil { // it gets a container, however large it is
+		if c.wrapped(p) { // it gets a container, however large it is
 			box.Limit = shardBytes - len(p.key)
-			_ = p.addTo(box)
+			_ = c.addTo(box, q, p)
 		}
 		r.take(p)
 	}
-	if box.Len() > 1 || box.Len() == 1 && r.taken[r.records].tags != nil {
+	if box.Len() > 1 || box.Len() == 1 && c.wrapped(r.taken[r.records]) {
 		s.box = box
 	} else {
 		box.Reset()
@@ -315,12 +318,43 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	r.add(s, q)
 }
 
-// addTo adds the record to a container.
-func (p *Pending) addTo(box *aggregate.Builder) error {
+// addTo adds a record of a queue to a container.
+func (c *core) addTo(box *aggregate.Builder, q *queue, p *Pending) error {
+	if c.numbered {
+		return addNumbered(box, q, p)
+	}
 	if p.tags == nil {
 		return box.Add(p.key, p.explicit, p.data)
 	}
 	return box.AddTagged(p.key, p.explicit, p.data, *p.tags)
+}
+
+// addNumbered adds a record with its number, and numbers it first if it has none. A record keeps
+// its number in each attempt. A queue has a series of its own, because its records then reach one
+// shard in the order of their numbers, and a consumer can store many numbers in little space.
+func addNumbered(box *aggregate.Builder, q *queue, p *Pending) error {
+	mark := p.mark
+	if mark.IsZero() {
+		if q.series == 0 {
+			q.series = newSeries(q.shard)
+		}
+		mark = aggregate.Number{Series: q.series, N: q.numbered + 1}
+	}
+	var tags aggregate.Tags
+	if p.tags != nil {
+		tags = *p.tags
+	}
+	err := box.AddNumbered(p.key, p.explicit, p.data, tags, mark)
+	if err == nil && p.mark.IsZero() {
+		p.mark, q.numbered = mark, mark.N
+	}
+	return err
+}
+
+// newSeries returns a random number that is not 0.
+func newSeries(of string) uint64 {
+	b, _ := hex.DecodeString(jitter.Name(of)) // never fails
+	return binary.BigEndian.Uint64(b) | 1
 }
 
 // packable returns how many records from the front can be in a container of the given size at most.

@@ -244,6 +244,7 @@ func (c *core) confirm(s sending, e *entry, back *[]*Pending) {
 	for i, p := range s.records {
 		p.entry, p.place, p.packed = e, int32(i), packed
 		p.untagged = p.untagged || p.tags != nil && !packed && s.box == nil
+		p.plain = c.numbered && !packed && s.box == nil
 		c.end(p, nil)
 	}
 }

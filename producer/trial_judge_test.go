@@ -15,6 +15,7 @@ type spot struct {
 	shard, sequence string
 	sub             int
 	tag             string
+	number          aggregate.Number
 }
 
 // judge compares the outcomes with the stream.
@@ -65,13 +66,13 @@ func copiesOf(server *kinesistest.Server) map[string][]spot {
 		var a aggregate.Aggregate
 		if packed, _ := a.Parse(r.Data); !packed {
 			data := string(r.Data)
-			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, 0, ""})
+			copies[data] = append(copies[data], spot{shard: r.Shard, sequence: r.SequenceNumber})
 			continue
 		}
 		for sub := range a.All() {
 			data := string(sub.Data())
 			tag, _ := sub.Tags().Get("n")
-			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, int(sub.Sub()), tag})
+			copies[data] = append(copies[data], spot{r.Shard, r.SequenceNumber, int(sub.Sub()), tag, sub.Number()})
 		}
 	}
 	return copies
@@ -95,9 +96,12 @@ func (tr *trial) judgeRecord(w *writer, r *written, copies []spot) {
 			r.data, r.calls, r.result, r.err, result, err)
 	}
 	if err == nil {
-		at := spot{result.Shard, result.SequenceNumber, result.SubSequenceNumber, r.tag}
+		at := spot{shard: result.Shard, sequence: result.SequenceNumber, sub: result.SubSequenceNumber, tag: r.tag}
 		if result.Untagged {
 			at.tag = ""
+		}
+		if w.options.Numbered && !result.Unnumbered {
+			at.number = tr.judgeNumber(r, copies)
 		}
 		if !slices.Contains(copies, at) || result.Attempts < 1 {
 			tr.failf("%.20q is at %v, not at %+v", r.data, copies, result)
@@ -122,6 +126,26 @@ func (tr *trial) judgeRecord(w *writer, r *written, copies []spot) {
 	if !allowed {
 		tr.failf("%.20q fails with %v; Close returns %v", r.data, err, w.closed)
 	}
+}
+
+// judgeNumber checks that all numbered copies of a record have the same number, which no other
+// record has.
+func (tr *trial) judgeNumber(r *written, copies []spot) (n aggregate.Number) {
+	tr.Helper()
+	for _, c := range copies {
+		switch {
+		case c.number.IsZero():
+		case n.IsZero():
+			n = c.number
+		case n != c.number:
+			tr.failf("%.20q has the numbers %v and %v", r.data, n, c.number)
+		}
+	}
+	if other := tr.numbers[n]; other != "" || n.IsZero() {
+		tr.failf("%.20q has the number %v, as %.20q", r.data, n, other)
+	}
+	tr.numbers[n] = r.data
+	return n
 }
 
 // judgeCounts compares the counters and the result of Close with the records.

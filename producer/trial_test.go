@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 )
@@ -23,6 +24,7 @@ type trial struct {
 	seed    uint64
 	server  *kinesistest.Server
 	writers []*writer
+	numbers map[aggregate.Number]string // of stored records, with their data
 }
 
 // writer is a producer with the goroutines that put records. Each goroutine has its own keys.
@@ -71,7 +73,7 @@ func TestTrials(t *testing.T) {
 func runTrial(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	server := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
-	tr := &trial{T: t, seed: seed, server: server}
+	tr := &trial{T: t, seed: seed, server: server, numbers: map[aggregate.Number]string{}}
 	tr.server.CreateStream("s", 1+rnd.IntN(4))
 	until := time.Now().Add(time.Duration(rnd.IntN(60)) * time.Second)
 	tr.server.Control("PutRecords", trialFaults(seed, rnd.IntN(3) == 0, until))
@@ -120,6 +122,7 @@ func trialOptions(rnd *rand.Rand) Options {
 		MaxRecords:    5 + rnd.IntN(800), MaxRequests: 1 + rnd.IntN(8),
 		Linger: time.Duration(1+rnd.IntN(80)) * time.Millisecond,
 	}
+	o.Numbered = !o.NoAggregation && !o.Unordered && rnd.IntN(2) == 0
 	if rnd.IntN(4) == 0 {
 		o.MaxAge = time.Duration(200+rnd.IntN(9000)) * time.Millisecond
 	}

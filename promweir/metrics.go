@@ -51,16 +51,16 @@ type shardKey struct{ stream, shard string }
 
 // vectors contains the metrics that events update, by stream.
 type vectors struct {
-	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                           *prometheus.CounterVec
+	handledRecords, handledBytes, readRecords, readBytes, reads, filtered, repeats                  *prometheus.CounterVec
 	handlerFailures, deadLettered, deadLetterFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
 	handling, reading, saving                                                                       *prometheus.HistogramVec
 }
 
 // streamMetrics contains the metrics of one stream. It saves a lookup of labels for each event.
 type streamMetrics struct {
-	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
-	handlerFailures, deadLetterFailures, throttled, readFailures, expired prometheus.Counter
-	handling, reading, saving                                             prometheus.Observer
+	handledRecords, handledBytes, readRecords, readBytes, reads, filtered, repeats prometheus.Counter
+	handlerFailures, deadLetterFailures, throttled, readFailures, expired          prometheus.Counter
+	handling, reading, saving                                                      prometheus.Observer
 }
 
 // durations contains the bucket bounds of histograms in seconds. They are the bounds that
@@ -108,6 +108,7 @@ func New(options *weir.Options, c Config) *Metrics {
 	v.readRecords = counter("weir_read_records_total", "Records read. An aggregate counts as one.", "stream")
 	v.readBytes = counter("weir_read_bytes_total", "Bytes of data and keys read.", "stream")
 	v.reads = counter("weir_reads_total", "Reads that returned records or the end of a shard.", "stream")
+	v.repeats = counter("weir_repeats_dropped_total", "Records dropped because a producer sent them again.", "stream")
 	v.filtered = counter("weir_filtered_records_total", "Records dropped by the filter.", "stream")
 	v.handling = histogram("weir_handler_duration_seconds", "Duration of calls of the handler that succeeded.")
 	v.reading = histogram("weir_read_duration_seconds", "Duration of reads that returned records, without fan-out.")
@@ -140,7 +141,7 @@ func (m *Metrics) of(stream string) *streamMetrics {
 	s := &streamMetrics{
 		handledRecords: v.handledRecords.WithLabelValues(stream), handledBytes: v.handledBytes.WithLabelValues(stream),
 		readRecords: v.readRecords.WithLabelValues(stream), readBytes: v.readBytes.WithLabelValues(stream), reads: v.reads.WithLabelValues(stream),
-		filtered: v.filtered.WithLabelValues(stream), handlerFailures: v.handlerFailures.WithLabelValues(stream),
+		filtered: v.filtered.WithLabelValues(stream), repeats: v.repeats.WithLabelValues(stream), handlerFailures: v.handlerFailures.WithLabelValues(stream),
 		deadLetterFailures: v.deadLetterFailures.WithLabelValues(stream), throttled: v.throttled.WithLabelValues(stream),
 		readFailures: v.readFailures.WithLabelValues(stream), expired: v.expired.WithLabelValues(stream),
 		handling: v.handling.WithLabelValues(stream), reading: v.reading.WithLabelValues(stream),

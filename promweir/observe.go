@@ -20,6 +20,8 @@ func (m *Metrics) onEvent(_ context.Context, e event.Event) {
 		m.batchHandled(e)
 	case event.CheckpointSaved:
 		m.of(e.Stream).saving.Observe(e.Took.Seconds())
+	case event.Unpacked:
+		m.of(e.Stream).repeats.Add(float64(e.Repeats))
 	case event.Filtered:
 		m.of(e.Stream).filtered.Add(float64(e.Dropped))
 	case event.HandlerFailed:

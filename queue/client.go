@@ -43,6 +43,7 @@ type Client struct {
 	agent       string
 	attempts    int
 	skew        *atomic.Int64 // service's clock minus ours, in nanoseconds, for signatures
+	ages        *ages         // of answers
 }
 
 // NewClient makes a client with the region, credentials, HTTP client and endpoint of cfg, including
@@ -56,7 +57,7 @@ func NewClient(cfg aws.Config) (*Client, error) {
 			dual: o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled,
 		},
 		credentials: o.Credentials, http: o.HTTPClient, signer: v4.NewSigner(), attempts: clientAttempts,
-		agent: "weir-queue", skew: new(atomic.Int64),
+		agent: "weir-queue", skew: new(atomic.Int64), ages: &ages{born: time.Now()},
 	}
 	if o.AppID != "" {
 		c.agent += " app/" + o.AppID
@@ -91,6 +92,7 @@ type call struct {
 	input     any
 	read      func(*http.Response) error // reads a successful answer; nil ignores the body
 	answered  bool                       // an answer began to arrive, so a repetition may do harm
+	began     time.Time                  // when it began to arrive
 	keep      bool                       // do not repeat after answered
 }
 
@@ -167,7 +169,10 @@ func (c *Client) attempt(ctx context.Context, of *call, body []byte) error {
 		c.learnSkew(res, err)
 		return err
 	}
-	of.answered = true
+	of.answered, of.began = true, time.Now()
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		of.began = of.began.Add(-c.ages.of(date, of.began))
+	}
 	if of.read == nil {
 		_, err = io.Copy(io.Discard, res.Body)
 	} else {

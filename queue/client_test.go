@@ -78,7 +78,7 @@ func TestRequestsAndAnswers(t *testing.T) {
 			"ListQueues", func(ctx context.Context, c *Client) (any, error) {
 				return c.ListQueues(ctx, ListQueuesInput{MaxResults: 5, NextToken: "t", StreamARN: "arn:s", Created: &at})
 			}, "123456789012.control-kinesis-queues.eu-west-1.amazonaws.com", "ListQueues",
-			`{"MaxResults":5,"NextToken":"t","StreamFilter":{"StreamARN":"arn:s","StreamCreationTimestamp":1767225600}}`,
+			`{"MaxResults":5,"NextToken":"t","StreamFilter":[{"StreamARN":"arn:s","StreamCreationTimestamp":1767225600}]}`,
 			`{"QueueSummaries":[{"QueueName":"orders","QueueARN":"arn:q","QueueStatus":"ACTIVE","Streams":[{"StreamARN":"arn:s"}]}],"NextToken":"u"}`,
 			`"StreamARNs":["arn:s"]`,
 		},

@@ -21,9 +21,9 @@ type Consumer struct {
 	options Options
 	api     API
 
-	mu      sync.Mutex // guards the fields below
-	counts  Counts
-	running bool
+	mu       sync.Mutex // guards the fields below
+	counts   Counts
+	standing standing
 }
 
 // New makes a consumer. It makes no call. The error lists all problems by field name.
@@ -70,7 +70,8 @@ func (c *Consumer) count(change func(*Counts)) {
 //
 // Run returns an error if the queue does not exist ([ErrQueueNotFound]), if the first receive is
 // refused for good, if handled records were not acknowledged ([ErrNotAcknowledged]), or if a
-// handler did not return ([weir.ErrAbandoned]). It waits through all temporary failures. Only one
+// handler did not return ([weir.ErrAbandoned]). If a handler returns [weir.Stop], Run returns its
+// argument. It waits through all temporary failures. Only one
 // Run of a Consumer may be active.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
@@ -107,17 +108,17 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 func (c *Consumer) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running {
+	if c.standing.running {
 		return false
 	}
-	c.running = true
+	c.standing = standing{running: true}
 	return true
 }
 
 func (c *Consumer) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.running = false
+	c.standing = standing{returned: true}
 }
 
 // find resolves the queue's name, and waits until the queue is active. Without the permission to
@@ -167,6 +168,7 @@ func (c *Consumer) repeat(ctx context.Context, what string, do func() error) err
 			return err
 		}
 		c.failed(err, "cannot "+what+"; weir tries again")
+		c.stand(func(s *standing) { s.receiveFailed(err, time.Now()) })
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func TestEachRecordIsHandledAndAcknowledged(t *testing.T) {
 		q.put(1000, nil, []byte("data"))
 		c := q.consumer(t, Options{})
 		var s seen
-		err, stopped := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		stopped, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			if s.add(r); string(r.Data) != "data" || r.Attempt != 1 || r.ReceiveCount != 1 {
 				t.Errorf("%+v", r)
 			}
@@ -47,7 +47,7 @@ func TestAnIdleConsumerMakesThreeCallsAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newFakeQueue()
 		c := q.consumer(t, Options{Concurrency: 100})
-		if err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(context.Context, Record) error { return nil })); err != nil {
+		if _, err := runFor(t, c, 10*time.Minute, RecordFunc(func(context.Context, Record) error { return nil })); err != nil {
 			t.Error(err)
 		}
 		if n := c.Counts(); n.Receives < 29 || n.Receives > 32 || q.parallel != 1 {
@@ -62,7 +62,7 @@ func TestAFailedRecordIsHandledAgainWithinItsHold(t *testing.T) {
 		q.put(1, nil, nil)
 		c := q.consumer(t, Options{})
 		var attempts []int
-		err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			if attempts = append(attempts, r.Attempt); r.Attempt < 8 {
 				return errors.New("not yet")
 			}
@@ -84,7 +84,7 @@ func TestPanicsAndGoexitAreFailures(t *testing.T) {
 				failed = append(failed, e.Err)
 			}
 		}}})
-		err, _ := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			switch {
 			case r.Attempt == 2:
 			case r.ID == "r0":
@@ -112,7 +112,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 		q.put(500, nil, nil)
 		c := q.consumer(t, Options{Concurrency: 7})
 		var now, most, inFlight atomic.Int64
-		err, _ := runFor(t, c, time.Minute, RecordFunc(func(context.Context, Record) error {
+		_, err := runFor(t, c, time.Minute, RecordFunc(func(context.Context, Record) error {
 			most.Store(max(most.Load(), now.Add(1)))
 			time.Sleep(100 * time.Millisecond)
 			now.Add(-1)
@@ -132,7 +132,7 @@ func TestBatches(t *testing.T) {
 		c := q.consumer(t, Options{BatchSize: 5, Concurrency: 20})
 		var s seen
 		var largest atomic.Int64
-		err, _ := runFor(t, c, time.Minute, BatchFunc(func(_ context.Context, all []Record) error {
+		_, err := runFor(t, c, time.Minute, BatchFunc(func(_ context.Context, all []Record) error {
 			largest.Store(max(largest.Load(), int64(len(all))))
 			time.Sleep(time.Second)
 			var err error
@@ -165,7 +165,7 @@ func TestRecordsOfAKeyAreHandledInOrder(t *testing.T) {
 		c := q.consumer(t, Options{OrderByKey: true, Concurrency: 50})
 		last, busy := map[string]int{}, map[string]bool{}
 		var s seen
-		err, _ := runFor(t, c, 5*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, 5*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			s.mu.Lock()
 			if busy[r.PartitionKey] {
 				t.Errorf("two records of %s at the same time", r.PartitionKey)

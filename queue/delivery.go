@@ -45,6 +45,7 @@ type task struct {
 	state state
 	history
 	alone   bool // it needs a call of its own, to find out which record fails
+	refused bool // the filter refused it; it gets a call of its own, in place of the handler's
 	touched bool // a handler got it
 	cancel  context.CancelCauseFunc
 }
@@ -75,8 +76,11 @@ func (r *run) tally(s state, n int) {
 	}
 }
 
-// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order.
+// begin makes a task wait, behind the earlier tasks of its key if keys are handled in order. A
+// record that has spent more than half of its receives gets a call of its own: with others, it
+// could lose its hold each time because the whole call takes longer than MaxHold.
 func (t *task) begin(r *run) {
+	t.alone = t.alone || !releaseAtStop(t.of.ReceiveCount, r.queue.Attributes.MaxReceiveCount)
 	key := t.rec.PartitionKey
 	if !r.options.OrderByKey || key == "" {
 		t.enter(r, taskWaiting)
@@ -142,7 +146,7 @@ func (d *delivery) untouched() bool {
 }
 
 // arrive takes a received record.
-func (r *run) arrive(rec Delivery, at time.Time) {
+func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 	h := newHold(at, r.options.Hold, r.options.MaxHold)
 	r.count(func(n *Counts) { n.Received++ })
 	if d := r.deliveries[rec.RecordID]; d != nil {
@@ -161,11 +165,16 @@ func (r *run) arrive(rec Delivery, at time.Time) {
 		r.count(func(n *Counts) { n.Redelivered++ })
 	}
 	if done == nil || !done.all {
-		r.unpack(d)
-		for _, t := range d.tasks {
-			if done != nil && done.subs[t.rec.Sub] {
+		for _, p := range parts {
+			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, refused: p.verdict == refuse})
+		}
+		for i, t := range d.tasks {
+			if done != nil && done.subs[t.rec.Sub] || parts[i].verdict == drop {
 				t.state = taskDone
 				continue
+			}
+			if done != nil {
+				t.history = done.failed[t.rec.Sub]
 			}
 			d.left++
 			t.begin(r)
@@ -192,25 +201,6 @@ func (r *run) revive(d *delivery, h hold) {
 	}
 }
 
-// unpack makes the tasks of a delivery.
-func (r *run) unpack(d *delivery) {
-	rec := Record{
-		Data: d.Data, PartitionKey: d.PartitionKey, ID: d.RecordID, Arrived: d.Arrived, FirstReceived: d.FirstReceived, ReceiveCount: d.ReceiveCount,
-	}
-	if !r.options.KeepPacked && aggregate.Marked(d.Data) {
-		var a aggregate.Aggregate
-		if ok, _ := a.Parse(d.Data); ok { // a damaged aggregate is handed over unchanged
-			for sub := range a.All() {
-				part := rec
-				part.Data, part.PartitionKey, part.Sub, part.Tags = sub.Data(), sub.PartitionKey(), int(sub.Sub())+1, sub.Tags()
-				d.tasks = append(d.tasks, &task{of: d, rec: part})
-			}
-			return
-		}
-	}
-	d.tasks = []*task{{of: d, rec: rec}}
-}
-
 // complete continues with a delivery whose records are all done or set aside.
 func (r *run) complete(d *delivery) {
 	r.forgetData(d)
@@ -218,8 +208,8 @@ func (r *run) complete(d *delivery) {
 		r.letGo(d, releaseDelay(r.queue.Attributes.DeadLetters, d.ReceiveCount))
 		return
 	}
-	d.acking, d.ackAt = true, time.Now().Add(r.options.AckDelay)
-	if d.hold.lost || d.hold.until.Before(d.ackAt) {
+	d.acking, d.ackAt = true, time.Now().Add(ackDelay(r.options.AckDelay, r.flow.handling, r.options.Hold, r.options.Concurrency))
+	if d.hold.lost || d.hold.failures > 0 || d.hold.last().Before(d.ackAt) {
 		d.ackAt = time.Now()
 	}
 	r.acks.queue = append(r.acks.queue, d)
@@ -234,13 +224,16 @@ func (r *run) forgetData(d *delivery) {
 	}
 }
 
-// drop forgets a delivery, and remembers which of its records are done.
+// drop forgets a delivery, and remembers which of its records are done and which failed.
 func (r *run) drop(d *delivery) {
 	if r.deliveries[d.RecordID] == d {
 		delete(r.deliveries, d.RecordID)
 	}
 	r.holds.set(d, time.Time{})
 	for _, t := range d.tasks {
+		if t.failures > 0 && t.state != taskDone {
+			r.finished.addFailed(d.RecordID, t.rec.Sub, t.history)
+		}
 		switch t.state {
 		case taskDone:
 			if len(d.tasks) > 1 && !d.acking {

@@ -14,6 +14,9 @@ import (
 type Events struct {
 	// Received is called after each receive.
 	Received func(context.Context, Received)
+	// Filtered is called after a receive with records that Options.Filter dropped or could not
+	// read.
+	Filtered func(context.Context, Filtered)
 	// Handled is called after each call of the handler.
 	Handled func(context.Context, Handled)
 	// Acknowledged is called after each call of AcknowledgeQueueRecords.
@@ -27,6 +30,28 @@ type Events struct {
 	SetAside func(context.Context, SetAside)
 }
 
+// JoinEvents returns events that call the functions of first, and then those of second.
+func JoinEvents(first, second Events) Events {
+	return Events{
+		Received: both(first.Received, second.Received), Filtered: both(first.Filtered, second.Filtered), Handled: both(first.Handled, second.Handled),
+		Acknowledged: both(first.Acknowledged, second.Acknowledged), HoldLost: both(first.HoldLost, second.HoldLost),
+		HandledLate: both(first.HandledLate, second.HandledLate), SetAside: both(first.SetAside, second.SetAside),
+	}
+}
+
+func both[E any](first, second func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(ctx context.Context, e E) {
+		first(ctx, e)
+		second(ctx, e)
+	}
+}
+
 // Received is the argument of [Events].Received.
 type Received struct {
 	Time    time.Time     // when the call began
@@ -35,6 +60,13 @@ type Received struct {
 	Records int
 	Bytes   int
 	Err     error
+}
+
+// Filtered is the argument of [Events].Filtered.
+type Filtered struct {
+	Time    time.Time
+	Dropped int // records
+	NotJSON int // records that are not JSON, whatever Filter.NotJSON is
 }
 
 // Handled is the argument of [Events].Handled.
@@ -98,7 +130,9 @@ type Counts struct {
 	Receives, EmptyReceives, FailedReceives int // calls
 	AckCalls, VisibilityCalls               int // calls
 	Received                                int // deliveries of records or aggregates
-	Redelivered                             int // deliveries of records that this process still had or had handled
+	Redelivered                             int // deliveries of records that this process still had, or had before
+	Filtered                                int // records that Options.Filter dropped, in each delivery
+	NotJSON                                 int // records that Options.Filter could not read, in each delivery
 	Handled                                 int // records that the handler succeeded with
 	Failed                                  int // records in failed calls of the handler
 	Acknowledged                            int // deliveries

@@ -239,7 +239,10 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // consumer makes a consumer of the fake queue.
 func (q *fakeQueue) consumer(t *testing.T, o Options) *Consumer {
 	t.Helper()
-	o.Queue, o.API = "orders", q
+	o.Queue = "orders"
+	if o.API == nil {
+		o.API = q
+	}
 	if o.Logger == nil {
 		o.Logger = quiet()
 	}
@@ -250,14 +253,14 @@ func (q *fakeQueue) consumer(t *testing.T, o Options) *Consumer {
 	return c
 }
 
-// runFor runs a consumer for a time, and returns the error of Run and how long it took to stop.
-func runFor(t *testing.T, c *Consumer, d time.Duration, h Handler) (error, time.Duration) {
+// runFor runs a consumer for a time, and returns how long it took to stop and the error of Run.
+func runFor(t *testing.T, c *Consumer, d time.Duration, h Handler) (time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	began := time.Now()
 	err := c.Run(ctx, h)
-	return err, time.Since(began) - d
+	return time.Since(began) - d, err
 }
 
 // seen counts calls per record.

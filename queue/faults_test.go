@@ -40,7 +40,7 @@ func TestALongHandlerKeepsItsHold(t *testing.T) {
 			}
 			return "", nil
 		}
-		err, _ := runFor(t, c, 30*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
+		_, err := runFor(t, c, 30*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
 			time.Sleep(20 * time.Minute)
 			return context.Cause(ctx)
 		}))
@@ -79,7 +79,7 @@ func TestALostHoldEndsTheHandler(t *testing.T) {
 				HandledLate: func(_ context.Context, e HandledLate) { late = append(late, e) },
 			}})
 			calls := 0
-			err, _ := runFor(t, cons, 10*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
+			_, err := runFor(t, cons, 10*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
 				if calls++; calls > 1 {
 					return nil
 				}
@@ -121,7 +121,7 @@ func TestARecordIsNotHandledTwiceAtOnce(t *testing.T) {
 		}
 		c := q.consumer(t, Options{})
 		calls := 0
-		err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(context.Context, Record) error {
+		_, err := runFor(t, c, 10*time.Minute, RecordFunc(func(context.Context, Record) error {
 			calls++
 			time.Sleep(40 * time.Second) // beyond the hold
 			repaired.Store(true)
@@ -151,7 +151,7 @@ func TestAcknowledgementsAreRepeatedByEntry(t *testing.T) {
 		}
 		c := q.consumer(t, Options{})
 		var s seen
-		err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error { s.add(r); return nil }))
+		_, err := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error { s.add(r); return nil }))
 		n := c.Counts()
 		if err != nil || len(q.left()) != 0 || n.NotAcknowledged < 1 || n.Acknowledged+n.NotAcknowledged != n.Received || n.Redelivered < 1 {
 			t.Errorf("%v, left %v, %+v", err, q.left(), n)
@@ -207,7 +207,7 @@ func TestAStopHasALimit(t *testing.T) {
 			q.put(1, nil, nil)
 			c := q.consumer(t, Options{StopTimeout: 5 * time.Second})
 			end := make(chan struct{})
-			err, took := runFor(t, c, time.Minute, RecordFunc(func(ctx context.Context, _ Record) error {
+			took, err := runFor(t, c, time.Minute, RecordFunc(func(ctx context.Context, _ Record) error {
 				if ignores {
 					<-end
 					return nil
@@ -236,7 +236,7 @@ func TestWhatIsNotAcknowledgedAtAStopIsAnError(t *testing.T) {
 		q.put(1, nil, nil)
 		q.ackErr = func(string) (string, error) { return "", errors.New("down") }
 		c := q.consumer(t, Options{StopTimeout: 5 * time.Second})
-		if err, took := runFor(t, c, 10*time.Second, RecordFunc(succeed)); !errors.Is(err, ErrNotAcknowledged) || took != 7*time.Second {
+		if took, err := runFor(t, c, 10*time.Second, RecordFunc(succeed)); !errors.Is(err, ErrNotAcknowledged) || took != 7*time.Second {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
@@ -270,7 +270,7 @@ func TestErrorsOfReceives(t *testing.T) {
 			var s seen
 			cons := q.consumer(t, Options{})
 			time.AfterFunc(5*time.Minute, func() { q.put(1, nil, nil) })
-			err, _ := runFor(t, cons, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error { s.add(r); return nil }))
+			_, err := runFor(t, cons, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error { s.add(r); return nil }))
 			if len(s.n) != c.handled || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, %d handled", c.name, err, len(s.n))
 			}
@@ -287,10 +287,10 @@ func TestADeletedQueueEndsRun(t *testing.T) {
 			q.status = Deleting
 			return apiError("ResourceNotFoundException", 400)
 		}
-		if err, _ := runFor(t, q.consumer(t, Options{}), time.Minute, RecordFunc(succeed)); !errors.Is(err, ErrQueueNotFound) {
+		if _, err := runFor(t, q.consumer(t, Options{}), time.Minute, RecordFunc(succeed)); !errors.Is(err, ErrQueueNotFound) {
 			t.Error(err)
 		}
-		if err, _ := runFor(t, q.consumer(t, Options{}), time.Minute, RecordFunc(succeed)); !errors.Is(err, ErrQueueNotFound) {
+		if _, err := runFor(t, q.consumer(t, Options{}), time.Minute, RecordFunc(succeed)); !errors.Is(err, ErrQueueNotFound) {
 			t.Errorf("from the start: %v", err)
 		}
 	})
@@ -303,7 +303,7 @@ func TestLostAnswersLoseNothing(t *testing.T) {
 		n := 0
 		q.lost = func() bool { n++; return n%4 == 0 }
 		c := q.consumer(t, Options{})
-		if err, _ := runFor(t, c, 10*time.Minute, RecordFunc(succeed)); err != nil || len(q.left()) != 0 || len(q.dead) != 0 {
+		if _, err := runFor(t, c, 10*time.Minute, RecordFunc(succeed)); err != nil || len(q.left()) != 0 || len(q.dead) != 0 {
 			t.Errorf("%v, left %v, dead %v", err, q.left(), q.dead)
 		}
 	})
@@ -337,7 +337,7 @@ func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 		c := q.consumer(t, Options{App: "billing", OnFailure: FailurePolicy{Destination: to, MaxAttempts: 3}})
 		time.AfterFunc(5*time.Second, func() { q.put(20, nil, nil) }) // others that succeed
 		var s seen
-		err, _ := runFor(t, c, 30*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, 30*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			s.add(r)
 			switch r.ID {
 			case "r3":
@@ -370,7 +370,7 @@ func TestPoisonRecordsAreLeftToTheQueue(t *testing.T) {
 			q.put(3, nil, nil)
 			c := q.consumer(t, Options{})
 			var s seen
-			err, _ := runFor(t, c, time.Hour, RecordFunc(func(_ context.Context, r Record) error {
+			_, err := runFor(t, c, time.Hour, RecordFunc(func(_ context.Context, r Record) error {
 				if s.add(r); r.ID == "r1" {
 					return weir.Reject(errors.New("bad"))
 				}
@@ -402,7 +402,7 @@ func TestAnAggregateIsAcknowledgedWhenAllIsDone(t *testing.T) {
 		q.visErr = func(Visibility) (string, error) { return "", errors.New("down") } // the hold is lost
 		c := q.consumer(t, Options{})
 		var s seen
-		err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
+		_, err := runFor(t, c, 10*time.Minute, RecordFunc(func(ctx context.Context, r Record) error {
 			n := s.add(r)
 			if want := fmt.Sprint("d", r.Sub-1); string(r.Data) != want || r.PartitionKey != fmt.Sprint("k", r.Sub-1) || r.ID != "r0" {
 				t.Errorf("%+v", r)
@@ -444,7 +444,7 @@ func TestWhenTheQueueIsWarnedAbout(t *testing.T) {
 			q.most = most
 			var log strings.Builder
 			c := q.consumer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			if err, _ := runFor(t, c, time.Second, RecordFunc(succeed)); err != nil || want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) {
+			if _, err := runFor(t, c, time.Second, RecordFunc(succeed)); err != nil || want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) {
 				t.Errorf("%d: %q", most, log.String())
 			}
 		})
@@ -458,7 +458,7 @@ func TestMemoryIsLimited(t *testing.T) {
 		q.put(60, nil, make([]byte, largestRecord))
 		c := q.consumer(t, Options{Concurrency: 100})
 		var most atomic.Int64
-		err, _ := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+		_, err := runFor(t, c, 10*time.Minute, RecordFunc(func(_ context.Context, r Record) error {
 			time.Sleep(time.Second)
 			most.Store(max(most.Load(), c.Counts().Bytes))
 			return nil
@@ -479,7 +479,7 @@ func TestNewAllowsOneRun(t *testing.T) {
 			}
 		})
 		for range 2 {
-			if err, _ := runFor(t, c, time.Minute, RecordFunc(succeed)); err != nil {
+			if _, err := runFor(t, c, time.Minute, RecordFunc(succeed)); err != nil {
 				t.Error(err)
 			}
 		}

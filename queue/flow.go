@@ -1,15 +1,18 @@
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	largestRecord = 10 << 20 // bytes of data that the service allows
 	usualRecord   = 1 << 20  // a stream allows this by default
 	smallRecord   = 64 << 10 // bytes that are reserved for a record at least
 	mostPerCall   = 10       // records of a receive, and entries of a batch
-	worthwhile    = 8        // records to ask for while all handlers are busy
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
+	mostAcks      = 100      // and 10 per handler: more waiting acknowledgements stop receives
 	// decoding is what the decoder of an answer takes besides the records: one encoded record, in a
 	// buffer that may be twice as large.
 	decoding = largestRecord*4/3*2 + 1<<20
@@ -24,7 +27,7 @@ type flow struct {
 	calls    int           // receives in flight
 	asked    int           // records that these may return
 	reserved int64         // bytes that these may return
-	held     int           // received records that are not done and not in backoff
+	held     int           // received records that are not done, without some in backoff, and acknowledgements beyond their limit
 	bytes    int64         // of all received records
 	largest  int64         // size of the largest record so far
 	allowed  int           // receives that may be in flight
@@ -40,7 +43,7 @@ func (f *flow) want() (limit int, bytes int64) {
 		return 0, 0
 	}
 	room := f.concurrency + f.ahead() - f.held - f.asked
-	if f.held+f.asked >= f.concurrency && room < worthwhile {
+	if f.held+f.asked >= f.concurrency && room < mostPerCall {
 		return 0, 0 // all handlers are busy, so wait until a call is worth its cost
 	}
 	// Even records of the largest size have to fit when nothing else is in memory.
@@ -62,6 +65,12 @@ func (f *flow) expected() int64 {
 	return min(max(2*f.largest, smallRecord), largestRecord)
 }
 
+// fits reports whether an answer may take memory now. One always fits if there is nothing else.
+func (f *flow) fits(bytes int64) bool {
+	others := f.bytes + f.reserved
+	return others == 0 || others+bytes <= f.mostBytes
+}
+
 // answerBytes returns the memory that an answer takes while it is decoded. data is the size of its
 // records.
 func answerBytes(data int64) int64 { return data + min(data*4/3*2, decoding) }
@@ -69,7 +78,7 @@ func answerBytes(data int64) int64 { return data + min(data*4/3*2, decoding) }
 // ahead returns how many records may wait for a handler: as many as are handled during two
 // receives and ten more, but never more than are handled within half of a hold.
 func (f *flow) ahead() int {
-	n := mostPerCall + 2*f.rate*f.took.Seconds()
+	n := mostPerCall + math.Ceil(2*f.rate*f.took.Seconds())
 	if f.handling > 0 {
 		n = min(n, float64(f.concurrency)*(f.hold/2).Seconds()/f.handling.Seconds())
 	} else {
@@ -89,8 +98,8 @@ func (f *flow) answered(limit, got int, took time.Duration) {
 	case got*2 < limit:
 		f.allowed = max(f.allowed-1, 1)
 	}
-	if got >= limit { // another answer may have waited for its first record
-		f.took = average(f.took, took)
+	if got >= limit { // another answer may have waited for its first record, and this one, too
+		f.took = average(min(f.took, 4*took), took)
 	}
 }
 

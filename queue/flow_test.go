@@ -23,7 +23,8 @@ func TestHowManyRecordsAreAskedFor(t *testing.T) {
 		{"slow handlers do not", flow{concurrency: 10, held: 10, handling: 30 * time.Second}, 0},
 		{"a free handler gets a record at once", flow{concurrency: 10, held: 9, handling: time.Hour}, 1},
 		{"a single free place waits for more", flow{concurrency: 10, held: 19, handling: time.Millisecond}, 0},
-		{"eight free places are enough", flow{concurrency: 10, held: 12, handling: time.Millisecond}, 8},
+		{"nine free places wait for one more", flow{concurrency: 10, held: 11, handling: time.Millisecond}, 0},
+		{"ten free places are enough", flow{concurrency: 10, held: 10, handling: time.Millisecond}, 10},
 		{"one slow handler gets one record", flow{concurrency: 1, handling: time.Hour}, 1},
 		{"no memory is left", flow{concurrency: 10, bytes: 127 * mib, mostBytes: 128 * mib}, 0},
 		{"memory for some is left", flow{concurrency: 10, bytes: 97 * mib, mostBytes: 128 * mib}, 8},
@@ -60,5 +61,10 @@ func TestParallelReceivesFollowTheAnswers(t *testing.T) {
 	}
 	if f.allowed != mostCalls {
 		t.Errorf("%d", f.allowed)
+	}
+	f.answered(10, 10, 20*time.Second) // it waited for its first record
+	f.answered(10, 10, time.Millisecond)
+	if f.took > 5*time.Millisecond {
+		t.Errorf("a receive takes %v after a long wait", f.took)
 	}
 }

@@ -31,7 +31,7 @@ func (r *run) handle(now time.Time) {
 func (r *run) take() (tasks []*task) {
 	for len(r.waiting) > 0 && len(tasks) < r.batch {
 		t := r.waiting[0]
-		if t.state == taskWaiting && t.alone && len(tasks) > 0 {
+		if t.state == taskWaiting && (t.alone || t.refused) && len(tasks) > 0 {
 			return tasks
 		}
 		r.waiting[0], r.waiting = nil, r.waiting[1:]
@@ -40,7 +40,7 @@ func (r *run) take() (tasks []*task) {
 		}
 		tasks = append(tasks, t)
 		t.enter(r, taskRunning)
-		if t.alone {
+		if t.alone || t.refused {
 			return tasks
 		}
 	}
@@ -57,6 +57,7 @@ func (r *run) call(tasks []*task, began time.Time) {
 		records[i].ReceiveCount, records[i].Attempt = t.of.ReceiveCount, t.failures+1
 	}
 	r.ready++
+	refused := tasks[0].refused // it is alone
 	worked := r.brake.LastWorked()
 	go func() {
 		err := errGoexit
@@ -68,6 +69,10 @@ func (r *run) call(tasks []*task, began time.Time) {
 			end := time.Now()
 			r.post(func() { r.handled(tasks, err, began, end, worked) })
 		}()
+		if refused {
+			err = r.retryFilter(ctx, records)
+			return
+		}
 		err = r.handler.handle(ctx, records)
 	}()
 }
@@ -75,6 +80,11 @@ func (r *run) call(tasks []*task, began time.Time) {
 // handled takes the result of a handler.
 func (r *run) handled(tasks []*task, err error, began, end, worked time.Time) {
 	r.ready--
+	if cause, stop := weir.StopCause(err); stop {
+		r.stop(cause)
+		r.abandon(tasks)
+		return
+	}
 	named, whole := failures(err)
 	known := 0
 	for _, t := range tasks {
@@ -102,10 +112,23 @@ func (r *run) handled(tasks []*task, err error, began, end, worked time.Time) {
 		r.brake.Works(began)
 		r.flow.rate = r.lastCall.add(n, end)
 	}
+	r.stand(func(s *standing) { s.handled(failed < len(tasks), end) })
 	took := end.Sub(began)
 	r.flow.handling = average(r.flow.handling, took/time.Duration(len(tasks)))
 	r.count(func(n *Counts) { n.Handled += len(tasks) - failed; n.Failed += failed })
 	tell(r, r.options.Events.Handled, Handled{Time: began, Took: took, Records: len(tasks), Failed: failed, Err: err})
+}
+
+// abandon leaves the records of a call that stops Run to the queue. They are delivered again when
+// their holds end.
+func (r *run) abandon(tasks []*task) {
+	for _, t := range tasks {
+		t.cancel = nil
+		t.enter(r, taskGone)
+	}
+	for _, t := range tasks {
+		r.settle(t.of)
+	}
 }
 
 // finish marks a record as done.
@@ -215,7 +238,7 @@ func (r *run) letter(t *task, why deadletter.Reason, now time.Time) deadletter.L
 	worker, _ := os.Hostname() // only a hint for operators
 	position := t.rec.Key()
 	l := deadletter.Letter{
-		Version: deadletter.Version, Stream: r.arn, Shard: "queue", Position: position,
+		Version: deadletter.Version, Stream: r.arn, Shard: deadletter.QueueShard, Position: position,
 		PartitionKey: t.rec.PartitionKey, Arrived: t.rec.Arrived, Data: t.rec.Data,
 		App: r.options.App, Worker: worker + "/" + strconv.Itoa(os.Getpid()),
 		GivenUp: now, Reason: why, Attempts: t.attempts, FirstFailure: t.first, LastFailure: t.latest, Together: 1,

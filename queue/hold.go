@@ -38,6 +38,11 @@ func (h *hold) extensionFailed(now time.Time, pause time.Duration) {
 	h.asked, h.next = false, now.Add(pause)
 }
 
+// last returns the end of the trusted time if all extensions succeed.
+func (h *hold) last() time.Time {
+	return h.since.Add(h.most - margin(h.length))
+}
+
 // step is what has to be done about a hold.
 type step uint8
 

@@ -87,6 +87,9 @@ func (r *run) extended(batch []*delivery, entries []Visibility, out *BatchOutput
 		case !failed:
 			d.hold.extended(sent, entries[i].Hold)
 		case k.again() || d.sending: // an acknowledgement in flight decides
+			if d.acking {
+				d.ackAt = now // while the hold lasts
+			}
 			d.hold.extensionFailed(now, retry.Pause(200*time.Millisecond, min(time.Second, d.hold.length/8), d.hold.failures+1))
 		default:
 			r.lose(d, code)

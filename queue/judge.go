@@ -51,6 +51,16 @@ func releaseDelay(deadLetters string, receiveCount int) time.Duration {
 	return min(low<<min(max(receiveCount-1, 0), 16), high)
 }
 
+// ackDelay returns how long an acknowledgement waits for others: by default, for as long as the
+// handlers need for ten records. handling is the average time of a handler for a record.
+func ackDelay(option, handling, hold time.Duration, concurrency int) time.Duration {
+	if option > 0 {
+		return option
+	}
+	ten := mostPerCall * handling / time.Duration(concurrency)
+	return max(min(ten, hold/2), 100*time.Millisecond)
+}
+
 // builtIn is the target of dead letters in the queue itself.
 const builtIn = "BUILT_IN"
 

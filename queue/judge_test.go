@@ -104,3 +104,23 @@ func TestErrorsNameRecords(t *testing.T) {
 		t.Error("the rejection is lost")
 	}
 }
+
+func TestHowLongAcknowledgementsWait(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		option, handling, all time.Duration
+		concurrency           int
+		want                  time.Duration
+	}{
+		{"as the option says", time.Millisecond, time.Hour, time.Minute, 1, time.Millisecond},
+		{"no handler has finished", 0, 0, time.Minute, 10, 100 * time.Millisecond},
+		{"fast handlers", 0, time.Millisecond, time.Minute, 1, 100 * time.Millisecond},
+		{"ten records of one handler", 0, time.Second, time.Minute, 1, 10 * time.Second},
+		{"ten records of ten handlers", 0, time.Second, time.Minute, 10, time.Second},
+		{"half of the hold", 0, time.Hour, time.Minute, 10, 30 * time.Second},
+	} {
+		if got := ackDelay(c.option, c.handling, c.all, c.concurrency); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

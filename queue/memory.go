@@ -3,16 +3,17 @@ package queue
 // mostRemembered is the number of records of which a consumer remembers what is done.
 const mostRemembered = 10_000
 
-// memory remembers records that are done but not acknowledged, and the finished records of
-// aggregates. It forgets the oldest ones when it is full.
+// memory remembers records that are done but not acknowledged, the finished records of aggregates,
+// and the failures of records whose holds ended. It forgets the oldest ones when it is full.
 type memory struct {
 	records map[string]*doneParts
 	order   []string // record IDs, oldest first; some may be forgotten already
 }
 
 type doneParts struct {
-	all  bool
-	subs map[int]bool
+	all    bool
+	subs   map[int]bool
+	failed map[int]history
 }
 
 func newMemory() *memory { return &memory{records: map[string]*doneParts{}} }
@@ -27,6 +28,16 @@ func (m *memory) add(id string, sub int) {
 		p.subs = map[int]bool{}
 	}
 	p.subs[sub] = true
+}
+
+// addFailed remembers the failures of record sub of an aggregate, or of record 0.
+func (m *memory) addFailed(id string, sub int, h history) {
+	p := m.entry(id)
+	if p.failed == nil {
+		p.failed = map[int]history{}
+	}
+	h.err = nil // it may be large
+	p.failed[sub] = h
 }
 
 // addAll remembers that a record or aggregate is done.

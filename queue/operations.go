@@ -171,7 +171,7 @@ func (c *Client) ListQueues(ctx context.Context, in ListQueuesInput) (ListQueues
 		if in.Created != nil {
 			filter["StreamCreationTimestamp"] = seconds(*in.Created)
 		}
-		f["StreamFilter"] = filter
+		f["StreamFilter"] = []fields{filter}
 	}
 	var out struct {
 		QueueSummaries []struct {
@@ -247,10 +247,9 @@ func (c *Client) receive(ctx context.Context, operation string, in ReceiveInput)
 	if in.Hold > 0 {
 		f["VisibilityTimeoutSeconds"] = int(in.Hold / time.Second)
 	}
-	err = c.do(ctx, &call{
+	receive := &call{
 		operation: operation, plane: dataPlane, arn: in.QueueARN, timeout: max(in.Wait, 9*time.Second) + receiveMargin, input: f, keep: true,
 		read: func(res *http.Response) error {
-			out = ReceiveOutput{Answered: time.Now()}
 			if in.Admit != nil && res.ContentLength > 0 {
 				if err := in.Admit(ctx, res.ContentLength); err != nil {
 					return err
@@ -259,7 +258,9 @@ func (c *Client) receive(ctx context.Context, operation string, in ReceiveInput)
 			out.Records, err = readDeliveries(res.Body)
 			return err
 		},
-	})
+	}
+	err = c.do(ctx, receive) //nolint:bodyclose // do closes it
+	out.Answered = receive.began
 	return out, err
 }
 

@@ -36,6 +36,11 @@ type Options struct {
 	// KeepPacked hands over aggregates as they are. By default weir unpacks them, and acknowledges
 	// an aggregate when all of its records are done.
 	KeepPacked bool
+	// Filter selects the records that are handled, as [weir.Options].Filter does for shards. By
+	// default all are. Other records are acknowledged without a call of the handler. weir unpacks
+	// aggregates before it filters, unless KeepPacked is set. With [weir.FailNotJSON], a record
+	// that is not JSON is set aside as if the handler had rejected it.
+	Filter weir.Filter
 	// MaxBytes limits the memory for records and answers, 40 MiB to 1 TiB. Defaults to 128 MiB,
 	// which is enough for an answer with ten records of 10 MiB. With less, answers may have fewer
 	// than ten records.
@@ -51,9 +56,10 @@ type Options struct {
 	// MaxHold limits the time for which the holds of a record are extended, Hold to 12 h. Defaults
 	// to 1 h, or Hold if that is longer. A handler that takes longer loses the record.
 	MaxHold time.Duration
-	// AckDelay is how long an acknowledgement waits for others, 1 ms to 10 s. Defaults to 100 ms.
-	// Ten acknowledgements do not wait. A longer time saves calls if fewer than 100 records are
-	// handled per second. After a crash, the records that waited are handled again.
+	// AckDelay is how long an acknowledgement waits for others, 1 ms to 10 s. Ten acknowledgements
+	// do not wait. A longer time saves calls, and after a crash the records that waited are handled
+	// again. Defaults to the time that the handlers need for ten records, from 100 ms to half of
+	// Hold.
 	AckDelay time.Duration
 	// MinBackoff and MaxBackoff are the pauses after the first and after many failures of a record,
 	// 10 ms to 1 h. They default to 1 s and 1 min. The pause doubles in between, and up to half of
@@ -117,7 +123,9 @@ func (o Options) parse() (Options, error) {
 	number(problem, "Wait", &o.Wait, 20*time.Second, time.Second, 20*time.Second)
 	number(problem, "Hold", &o.Hold, 30*time.Second, 5*time.Second, 12*time.Hour)
 	number(problem, "MaxHold", &o.MaxHold, max(time.Hour, o.Hold), o.Hold, 12*time.Hour)
-	number(problem, "AckDelay", &o.AckDelay, 100*time.Millisecond, time.Millisecond, 10*time.Second)
+	if o.AckDelay != 0 {
+		number(problem, "AckDelay", &o.AckDelay, 0, time.Millisecond, 10*time.Second)
+	}
 	number(problem, "MinBackoff", &o.MinBackoff, time.Second, 10*time.Millisecond, time.Hour)
 	number(problem, "MaxBackoff", &o.MaxBackoff, max(time.Minute, o.MinBackoff), o.MinBackoff, time.Hour)
 	number(problem, "StopTimeout", &o.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
@@ -125,6 +133,12 @@ func (o Options) parse() (Options, error) {
 		if d%time.Second != 0 {
 			problem(name, "is %v, it must be a number of whole seconds", d)
 		}
+	}
+	switch {
+	case o.Filter.NotJSON < weir.PassNotJSON || o.Filter.NotJSON > weir.FailNotJSON:
+		problem("Filter.NotJSON", "is %d, it must be PassNotJSON, DropNotJSON or FailNotJSON", o.Filter.NotJSON)
+	case o.Filter.By == nil && o.Filter.NotJSON != weir.PassNotJSON:
+		problem("Filter.By", "is nil although Filter.NotJSON is set: set the filter")
 	}
 	p := &o.OnFailure
 	if p.MaxAttempts < 0 || p.MaxAttempts > 10_000 {

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
 // poll is a receive in flight.
 type poll struct {
 	limit    int
-	reserved int64
+	reserved int64 // memory for its answer; the loop owns it
 	began    time.Time
+	claim    atomic.Int32 // who has the reservation: unclaimed, claimed or revoked
 }
+
+const (
+	unclaimed int32 = iota
+	claimed         // the answer has begun, and fits
+	revoked         // another answer needs the memory, so this one has to wait for memory
+)
 
 // admission is an answer that waits for memory.
 type admission struct {
@@ -24,16 +32,17 @@ type admission struct {
 
 // receive starts the receives that the flow allows.
 func (r *run) receive(now time.Time) {
-	if r.stopping || r.checking || now.Before(r.pollAgain) {
+	if r.stopping || r.checking || len(r.admissions) > 0 || now.Before(r.pollAgain) {
 		return
 	}
 	for {
-		r.flow.held = r.active + max(0, r.pausing-10*r.options.Concurrency)
+		r.flow.held = r.active + max(0, r.pausing-10*r.options.Concurrency) + max(0, len(r.acks.queue)-10*r.options.Concurrency-mostAcks)
 		limit, bytes := r.flow.want()
 		if limit == 0 {
 			return
 		}
 		p := &poll{limit: limit, reserved: bytes, began: now}
+		r.inFlight[p] = true
 		r.flow.calls++
 		r.flow.asked += limit
 		r.flow.reserved += bytes
@@ -45,7 +54,14 @@ func (r *run) receive(now time.Time) {
 			if out.Answered.IsZero() {
 				out.Answered = later(p.began, end.Add(-time.Second))
 			}
-			return func() { r.answered(p, &out, err, end) }
+			if latest := p.began.Add(r.options.Wait); out.Answered.After(latest) {
+				out.Answered = latest // a frozen process reads an answer later than it was sent
+			}
+			parts, n := r.options.unpackAll(out.Records, r.arn)
+			return func() {
+				r.answered(p, &out, parts, err, end)
+				r.tellFiltered(n, end)
+			}
 		})
 	}
 }
@@ -62,12 +78,17 @@ func later(a, b time.Time) time.Time {
 func (r *run) admitter(p *poll) func(context.Context, int64) error {
 	reserved := p.reserved
 	return func(ctx context.Context, length int64) error {
-		bytes := answerBytes(length * 3 / 4) // base64
-		if bytes <= reserved {
+		data := length * 3 / 4 // base64
+		bytes := answerBytes(data)
+		if p.claim.CompareAndSwap(unclaimed, claimed) && bytes <= reserved {
 			return nil
 		}
 		a := &admission{poll: p, bytes: bytes, grant: make(chan struct{}), ctx: ctx}
-		r.post(func() { r.admissions = append(r.admissions, a) })
+		r.post(func() {
+			r.unreserve(p)
+			r.flow.largest = max(r.flow.largest, data/int64(p.limit))
+			r.admissions = append(r.admissions, a)
+		})
 		select {
 		case <-a.grant:
 			return nil
@@ -78,25 +99,39 @@ func (r *run) admitter(p *poll) func(context.Context, int64) error {
 }
 
 // admit gives memory to waiting answers, in their order. One answer always fits, because flow.want
-// limits its records.
+// limits its records. The receives whose answers have not begun give their reservations up for it:
+// otherwise two answers could wait for each other.
 func (r *run) admit() {
 	for len(r.admissions) > 0 {
 		a := r.admissions[0]
-		others := r.flow.bytes + r.flow.reserved - a.poll.reserved
-		if a.ctx.Err() == nil && others > 0 && others+a.bytes > r.flow.mostBytes {
-			return
+		if a.ctx.Err() == nil && !r.flow.fits(a.bytes) {
+			for p := range r.inFlight {
+				if p.claim.CompareAndSwap(unclaimed, revoked) {
+					r.unreserve(p)
+				}
+			}
+			if !r.flow.fits(a.bytes) {
+				return
+			}
 		}
 		r.admissions = r.admissions[1:]
 		if a.ctx.Err() == nil {
-			r.flow.reserved += a.bytes - a.poll.reserved
 			a.poll.reserved = a.bytes
+			r.flow.reserved += a.bytes
 			close(a.grant)
 		}
 	}
 }
 
+// unreserve gives the memory back that is reserved for an answer.
+func (r *run) unreserve(p *poll) {
+	r.flow.reserved -= p.reserved
+	p.reserved = 0
+}
+
 // answered handles the result of a receive.
-func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
+func (r *run) answered(p *poll, out *ReceiveOutput, parts [][]part, err error, end time.Time) {
+	delete(r.inFlight, p)
 	r.flow.calls--
 	r.flow.asked -= p.limit
 	r.flow.reserved -= p.reserved
@@ -119,10 +154,11 @@ func (r *run) answered(p *poll, out *ReceiveOutput, err error, end time.Time) {
 		return
 	}
 	r.received = true
+	r.stand(func(s *standing) { s.receiveWorked(end) })
 	r.polls.Reset()
 	r.flow.answered(p.limit, len(out.Records), end.Sub(p.began))
-	for _, rec := range out.Records {
-		r.arrive(rec, out.Answered)
+	for i, rec := range out.Records {
+		r.arrive(rec, parts[i], out.Answered)
 	}
 }
 
@@ -132,6 +168,7 @@ func (r *run) receiveFailed(err error) {
 		return
 	}
 	k := kindOf(err)
+	r.stand(func(s *standing) { s.receiveFailed(err, time.Now()) })
 	r.flow.allowed = 1
 	r.pollAgain = time.Now().Add(r.polls.Next())
 	switch {

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/deadletter"
 )
 
 // Record is one record of a queue. Data and Tags must not be changed. They may be kept.
 type Record struct {
 	// Data is the payload.
 	Data []byte
+	// Queue is the ARN of the queue.
+	Queue string
 	// PartitionKey is the key that the producer chose. It may be empty.
 	PartitionKey string
 	// ID is the record ID of the service. It is the same for each delivery of the record, and in
@@ -41,11 +44,24 @@ func (r *Record) Key() string {
 	return r.ID + "+" + strconv.Itoa(r.Sub)
 }
 
+// FromLetter returns the record of a dead letter, so that a program can pass it to its handler
+// again. Its Key is that of the original record. Attempt is 1, and FirstReceived, ReceiveCount and
+// Tags are unknown. ok is false if the dead letter is not about a record of a queue.
+func FromLetter(l *deadletter.Letter) (r Record, ok bool) {
+	of, ok := l.Queue()
+	if !ok {
+		return Record{}, false
+	}
+	return Record{Data: l.Data, Queue: of.Queue, PartitionKey: l.PartitionKey, ID: of.ID, Sub: of.Sub, Arrived: l.Arrived, Attempt: 1}, true
+}
+
 // Handler handles records. Implementations are [RecordFunc] and [BatchFunc].
 //
 // If the handler returns nil, the records are acknowledged. After an error or a panic, they are
 // handled again after a backoff, in this process if their holds permit. An error of [weir.Reject]
-// sets a record aside. Calls run concurrently, up to [Options].Concurrency.
+// sets a record aside. An error of [weir.Stop] ends Run as the end of its context does, and the
+// records of the call are delivered again when their holds end. Calls run concurrently, up to
+// [Options].Concurrency.
 //
 // The context ends with [ErrHoldLost] if a record may be delivered to another consumer, and with
 // [weir.ErrStopping] when Run stops and [Options].StopTimeout is over. It has the values of the
@@ -77,6 +93,21 @@ func Failed(r Record, err error) error {
 		err = errors.New("weir: the handler failed without an error")
 	}
 	return &failedError{r.Key(), err}
+}
+
+// FailedRecords returns the records that err names with [Failed]. It returns nil if a part of err
+// names no record, because any of the records may then have failed.
+func FailedRecords(err error, records []Record) (named []Record) {
+	keys, whole := failures(err)
+	if whole {
+		return nil
+	}
+	for i := range records {
+		if keys[records[i].Key()] != nil {
+			named = append(named, records[i])
+		}
+	}
+	return named
 }
 
 type failedError struct {

@@ -19,14 +19,14 @@ func TestRestartsMakeNoDeadLetters(t *testing.T) {
 			running.Go(func() {
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 				for range 10 {
-					if err, _ := runFor(t, q.consumer(t, Options{Concurrency: 2}), time.Second, handler); err != nil {
+					if _, err := runFor(t, q.consumer(t, Options{Concurrency: 2}), time.Second, handler); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		running.Wait()
-		if err, _ := runFor(t, q.consumer(t, Options{}), time.Minute, handler); err != nil {
+		if _, err := runFor(t, q.consumer(t, Options{}), time.Minute, handler); err != nil {
 			t.Error(err)
 		}
 		if len(q.left()) != 0 || len(q.dead) != 0 {

@@ -42,7 +42,8 @@ type run struct {
 	polls      retry.Backoff
 	received   bool // a receive succeeded
 	checking   bool // DescribeQueue is in flight
-	admissions []*admission
+	inFlight   map[*poll]bool
+	admissions []*admission // answers that wait for memory
 
 	deliveries map[string]*delivery // by record ID
 	finished   *memory
@@ -74,9 +75,9 @@ func newRun(ctx context.Context, c *Consumer, h Handler, d Description, hooks *n
 		Consumer: c, handler: h, batch: h.most(o), arn: d.ARN, queue: d, hooks: hooks,
 		brake:  &failure.Brake{Policy: o.OnFailure.policy()},
 		parent: context.WithoutCancel(ctx), done: ctx.Done(), results: make(chan func(), 64), over: make(chan struct{}),
-		flow:       flow{concurrency: o.Concurrency, mostBytes: o.MaxBytes, hold: o.Hold},
-		polls:      retry.Backoff{Low: 200 * time.Millisecond, High: 30 * time.Second},
-		deliveries: map[string]*delivery{}, finished: newMemory(), keys: map[string][]*task{},
+		flow:     flow{concurrency: o.Concurrency, mostBytes: o.MaxBytes, hold: o.Hold},
+		polls:    retry.Backoff{Low: 200 * time.Millisecond, High: 30 * time.Second},
+		inFlight: map[*poll]bool{}, deliveries: map[string]*delivery{}, finished: newMemory(), keys: map[string][]*task{},
 	}
 	r.calls, r.endCalls = context.WithCancel(r.parent)
 	r.receives, r.endPolls = context.WithCancel(r.parent)
@@ -179,6 +180,7 @@ func (r *run) stop(err error) {
 	}
 	now := time.Now()
 	r.stopping, r.done = true, nil
+	r.Consumer.stand(func(s *standing) { s.stopping = true })
 	r.stopAt = now.Add(r.options.StopTimeout)
 	r.pollEnd = earlier(now.Add(pollGrace), r.stopAt)
 	for _, d := range r.all() {

@@ -34,7 +34,7 @@ func TestTheClientAndTheServerAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		minute := time.Minute
+		minute, d0 := time.Minute, time.Unix(0, 0)
 		made, err := c.CreateQueue(ctx, CreateInput{
 			Name: "more", StreamARN: s.StreamARN("s"), Start: Start{Type: "TRIM_HORIZON"}, Tags: map[string]string{"team": "shop"},
 			Attributes: Attributes{Visibility: &minute, DeadLetters: builtIn, MaxReceiveCount: 1},
@@ -43,6 +43,12 @@ func TestTheClientAndTheServerAgree(t *testing.T) {
 			t.Fatalf("%+v, %v", made, err)
 		}
 		time.Sleep(time.Minute)
+		if page, err := c.ListQueues(ctx, ListQueuesInput{StreamARN: s.StreamARN("s"), Created: &d0}); err != nil || len(page.Queues) != 0 {
+			t.Errorf("queues of an earlier stream: %+v, %v", page, err)
+		}
+		if page, err := c.ListQueues(ctx, ListQueuesInput{StreamARN: s.StreamARN("s")}); err != nil || len(page.Queues) != 2 {
+			t.Errorf("queues of the stream: %+v, %v", page, err)
+		}
 		arn, err := c.Find(ctx, "more")
 		if err != nil || arn != made.ARN {
 			t.Fatalf("%q, %v", arn, err)
@@ -113,10 +119,10 @@ func TestConsumersOfTheServer(t *testing.T) {
 			}
 			if c.faults {
 				s.Control("ReceiveQueueRecords", func(call *kinesistest.Call) kinesistest.Fault {
-					switch {
-					case call.N%7 == 3:
+					switch call.N % 7 {
+					case 3:
 						return kinesistest.Fault{LoseAnswer: true}
-					case call.N%7 == 5:
+					case 5:
 						return kinesistest.Fault{Err: &kinesistest.Error{Status: 400, Code: "ThrottlingException"}}
 					}
 					return kinesistest.Fault{}

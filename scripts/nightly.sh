@@ -21,11 +21,14 @@ install-check   install-check
 test-long       test-long
 race            race
 sim             sim SIM=10m
+sim-queue       sim-queue SIM=5m
 mutants         mutants
+mutants-queue   mutants MUTANTS=-of internal/proof/queuesim
 model           model
 fuzz            fuzz FUZZTIME=20s
 bench           bench
 bench-read      bench-read
+bench-queue     bench-queue
 integration     integration
 alerts          alerts
 situations      situations
@@ -37,6 +40,7 @@ why-move        why-move
 chaos-dynamodb  chaos CHAOS=-store dynamodb -for 10m
 chaos-postgres  chaos CHAOS=-store postgres -for 10m
 chaos-redis     chaos CHAOS=-store redis -for 10m
+chaos-queue     chaos-queue QUEUECHAOS=-for 5m
 release-check   release-check'
 
 page=internal/proof/NIGHTLY.md

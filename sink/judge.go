@@ -116,7 +116,8 @@ func judge(k Key, was Row, old earlier, b *weir.Batch) (verdict, error) {
 		v.todo = append(v.todo, *r)
 	}
 	if k.Of == 0 && was.Split && (b.End || v.next.At.Compare(old.last()) >= 0) {
-		v.next.Split, v.prunes = false, true
+		// The rows that go may have effects of records after those that the shard's row covers.
+		v.next.Split, v.next.At, v.prunes = false, later(v.next.At, old.last()), true
 	}
 	v.ends = v.next.Ended && (!was.Ended || len(v.todo) > 0)
 	v.none = len(v.todo) == 0 && !v.ends && !v.prunes

@@ -80,7 +80,7 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 		{name: "without partitions, when they are passed", was: Row{Epoch: 1, At: at(10), Split: true}, old: old, batch: weir.Batch{Epoch: 1, Records: numbered(11)},
 			next: Row{Epoch: 1, At: at(11)}, prune: true},
 		{name: "without partitions, at the end", was: Row{Epoch: 1, At: at(8), Split: true}, old: old, batch: weir.Batch{Epoch: 1, End: true},
-			next: Row{Epoch: 1, At: at(8), Ended: true}, prune: true, ends: true},
+			next: Row{Epoch: 1, At: at(11), Ended: true}, prune: true, ends: true},
 		{name: "without partitions, at an end that has taken effect", was: Row{Epoch: 1, At: at(12), Ended: true, Split: true}, batch: weir.Batch{Epoch: 1, End: true},
 			next: Row{Epoch: 1, At: at(12), Ended: true}, prune: true},
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/migrate"
 	"github.com/weir-go/weir/cmd/weir/internal/multilang"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
+	"github.com/weir-go/weir/cmd/weir/internal/queuecmd"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/stream"
 	"github.com/weir-go/weir/cmd/weir/internal/tail"
@@ -61,7 +62,7 @@ needs no account and no network.`,
 	}
 	in("try", demo.Command(t), local.Command(t))
 	in("stream", put.Command(t), tail.Command(t), consume.Command(t), multilang.Command(t), stream.Command(t),
-		fanout.Command(t), bench.Command(t))
+		queuecmd.Command(t), fanout.Command(t), bench.Command(t))
 	in("app", group.Command(t), migrate.Command(t), dashboard.Command(t), exporter.Command(t),
 		doctor.Command(t), dead.Command(t), stores.Command(t))
 	root.AddCommand(cli.VersionCommand(t), demo.WorkerCommand(t))

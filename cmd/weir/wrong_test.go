@@ -31,7 +31,7 @@ func TestWrongInputs(t *testing.T) {
 	place := newWrongPlace(t)
 	var inputs []wronginput.Input
 	for _, of := range []func(*wrongPlace) []wronginput.Input{
-		wrongCommands, wrongBlanks, wrongStreamFlags, wrongStreamCreate, wrongConsumeFlags, wrongAppFlags, wrongLocalFlags, wrongMigrate,
+		wrongCommands, wrongBlanks, wrongStreamFlags, wrongStreamCreate, wrongConsumeFlags, wrongAppFlags, wrongLocalFlags, wrongQueues, wrongMigrate,
 		wrongServers, wrongStores, foreignServers, foreignStores, wrongSettings, wrongFiles, damagedFiles, wrongDumps, wrongRecords, wrongOutputs, wrongSilence, wrongWhileRunning,
 	} {
 		inputs = append(inputs, of(place)...)

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 		"every field comes back":            fields,
 		"whatever is in a record":           contents,
 		"two applications":                  applications,
+		"records of queues":                 queues,
 		"put again":                         again,
 		"somebody else":                     changed,
 		"one of two takes a dead letter":    contest,

@@ -189,7 +189,8 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Position.Compare(l.Position) > 0 { // a checkpoint never goes back
 			l.Position = p.Position
 		}
-		if l.Deaths = cmp.Or(p.Deaths, l.Deaths); p.Load != 0 {
+		l.Deaths, l.Numbers = cmp.Or(p.Deaths, l.Deaths), cmp.Or(p.Numbers, l.Numbers)
+		if p.Load != 0 {
 			l.Load, l.Rate = p.Load, p.Rate
 		}
 		switch {
@@ -303,7 +304,7 @@ func (a *application) apply(act lease.Action) bool {
 		}
 		a.Leases = slices.DeleteFunc(a.Leases, func(l lease.Lease) bool { return l.Key == act.Key })
 	case lease.Move:
-		l.Position, l.Born, l.Deaths = act.Position, cmp.Or(act.Born, l.Born), ""
+		l.Position, l.Born, l.Deaths, l.Numbers = act.Position, cmp.Or(act.Born, l.Born), "", ""
 		l.Revoked = cmp.Or(l.Owner, l.Revoked)
 		a.own(l, "")
 	case lease.Replace:

@@ -13,12 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/event"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/queue"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -107,6 +109,18 @@ func consume(ctx context.Context, client *kinesis.Client, store lease.Store) err
 	}))
 }
 
+// sqs.md
+
+func receive(ctx context.Context, cfg aws.Config) error {
+	c, err := queue.New(cfg, queue.Options{Queue: "orders"})
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx, queue.RecordFunc(func(ctx context.Context, r queue.Record) error {
+		return bill(r.Data)
+	}))
+}
+
 // billed collects the records that the programs have billed.
 var billed []string
 
@@ -159,6 +173,25 @@ func TestTheProgramsHandleWhatComes(t *testing.T) {
 	}
 }
 
+func TestTheProgramForAQueueHandlesWhatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		billed, failed = nil, false
+		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+		srv.CreateOnDemandStream("shop")
+		srv.CreateQueue(kinesistest.Queue{Stream: "shop", Name: "orders"})
+		srv.Put("shop", "customer-7", []byte("one espresso"))
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		err := receive(ctx, aws.Config{
+			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
+		})
+		state := srv.QueueState("orders")
+		if err != nil || strings.Join(billed, ", ") != "one espresso" || !failed || state.Acknowledged != 1 {
+			t.Errorf("%v, billed %q, %+v", err, billed, state)
+		}
+	})
+}
+
 // The programs on the pages must be the ones in this file. A test in docs/guide compiles them as
 // shown.
 func TestThePagesShowThesePrograms(t *testing.T) {
@@ -167,7 +200,7 @@ func TestThePagesShowThesePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages, err := filepath.Glob("*.md")
-	if err != nil || len(pages) != 9 {
+	if err != nil || len(pages) != 10 {
 		t.Fatalf("the pages are %q, %v", pages, err)
 	}
 	for _, name := range pages {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
@@ -24,12 +25,21 @@ type Unpacked struct {
 	Aggregates int // number of unpacked aggregates
 	Records    int // number of records in them
 	Dropped    int // number of records that UnpackOwn dropped
+	Repeats    int // number of records that were dropped as repeats
 	Damaged    int // number of payloads that only looked like aggregates
+}
+
+// Repeats recognizes records that were handled before.
+type Repeats interface {
+	// Read notes a sub-record of the record of the stream with a sequence number, and reports
+	// whether it is a repeat.
+	Read(number string, sub uint32, n aggregate.Number, arrival time.Time) bool
 }
 
 // Unpacker converts pages to runs of records. One reader of one shard owns it.
 type Unpacker struct {
-	Filter *Filter // nil if all records are handled
+	Filter  *Filter // nil if all records are handled
+	Repeats Repeats // nil if repeats are handled
 
 	mode Mode
 	from source.Origin // copied for records with tags; its Number is that of the last one
@@ -101,10 +111,17 @@ func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
 		if r.SequenceNumber == u.resume.SequenceNumber() && u.resume.Done() != shard.Whole {
 			done = u.resume.Done()
 		}
+		numbered := u.Repeats != nil && u.parsed.Numbered()
 		n := u.parsed.Len()
 		for i := range n {
 			sub := u.parsed.Record(i)
+			repeat := numbered && u.Repeats.Read(r.SequenceNumber, sub.Sub(), sub.Number(), time.UnixMilli(r.Arrival))
 			if sub.Sub() < done {
+				continue
+			}
+			u.count.Records++
+			if repeat {
+				u.count.Repeats++
 				continue
 			}
 			rec := *r
@@ -112,7 +129,6 @@ func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
 			if i == n-1 {
 				rec.Done = shard.Whole
 			}
-			u.count.Records++
 			if !u.Filter.passes(&rec) {
 				continue
 			}

@@ -51,7 +51,7 @@ func Of(app string, v lease.View) File {
 	f := File{App: app, Paused: slices.Clone(v.Paused), Leases: slices.Clone(v.Leases)}
 	for i := range f.Leases {
 		l := &f.Leases[i]
-		l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths = "", "", "", "", "", ""
+		l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Numbers = "", "", "", "", "", "", ""
 	}
 	slices.SortFunc(f.Leases, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 	return f

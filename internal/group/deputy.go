@@ -236,13 +236,13 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	return actions
 }
 
-// atOnce completes the actions of [Renew] for a deputy, which does not know when a lease is no longer
-// valid for its owner.
+// atOnce completes the actions of [Renew] for a deputy, which does not know when a lease is no
+// longer valid for its owner.
 //
-// A Revoke action is followed by a Replace action, so that one call revokes a lease and replaces it.
-// With two calls, the leader could assign the lease to another worker between them. The new lease
-// records its previous owner as revoked. No session gets the lease until the lease is no longer
-// valid for its previous owner.
+// A Revoke action is followed by a Replace action, so that one call revokes a lease and replaces
+// it. With two calls, the leader could assign the lease to another worker between them. The new
+// lease records its previous owner as revoked. No session gets the lease until the lease is no
+// longer valid for its previous owner.
 //
 // If the new stream has no such shard, the new lease is a finished one of the deleted stream.
 // Nobody gets it, and it does not count as a shard of the new stream, which may create a shard of

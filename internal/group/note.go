@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // note is a record of deaths that a reader wants to store with its lease.
@@ -97,4 +98,33 @@ func (t *Term) noted(text string, held, over bool) {
 			n.done <- ErrLeaseLost
 		}
 	}
+}
+
+// Numbers returns the text for [lease.Lease.Numbers] at a position. The heartbeat loop calls it, so
+// it must not block. It must not call methods of the term.
+type Numbers interface {
+	Numbers(at shard.Position) string
+}
+
+// Numbers returns the argument of the last SetNumbers, or nil.
+func (t *Term) Numbers() Numbers {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seldom().numbers
+}
+
+// StoredNumbers returns the numbers that the lease had when the term began. It returns "" after
+// SetNumbers.
+func (t *Term) StoredNumbers() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seldom().stored
+}
+
+// SetNumbers makes heartbeats store the numbers that n returns, together with each position.
+func (t *Term) SetNumbers(n Numbers) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rarely()
+	r.numbers, r.stored = n, ""
 }

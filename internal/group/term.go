@@ -78,6 +78,10 @@ type rare struct {
 	// deaths are those of owners at the position where the term began, or those of the last note.
 	deaths lease.Deaths
 	note   *note // to be stored; nil if there is none
+	// numbers returns what to store as [lease.Lease.Numbers]; nil if the reader stores none.
+	// stored is what the lease had when the term began, until numbers is set.
+	numbers Numbers
+	stored  string
 }
 
 // rarely returns the rare fields for writing. The caller holds the lock.
@@ -133,6 +137,9 @@ func newTerm(l lease.Lease, v *validity, poke func()) *Term {
 	}
 	if d := l.DeathsHere(); d != (lease.Deaths{}) {
 		t.rarely().deaths = d
+	}
+	if l.Numbers != "" {
+		t.rarely().stored = l.Numbers
 	}
 	t.stretch = v.context(t)
 	return t
@@ -417,6 +424,9 @@ func (t *Term) progress() (lease.Progress, bool) {
 	}
 	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
 		p.Position, p.Children = at, t.seldom().children
+		if n := t.seldom().numbers; n != nil {
+			p.Numbers = n.Numbers(at)
+		}
 	}
 	// A reader that returned because the lease expired has not released the lease. According to the
 	// store, this worker may still hold it.
@@ -502,15 +512,4 @@ func (t *Term) answer(saved shard.Position, lost bool) {
 // lose calls settle after the session has ended with all of its leases.
 func (t *Term) lose() {
 	t.settle(lease.Progress{}, false)
-}
-
-type termState struct {
-	returned, wanted, lost, finished, stalled bool
-	err                                       error
-}
-
-func (t *Term) state() termState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return termState{t.returned, t.wanted, t.lost, t.finished, t.stalled, t.seldom().err}
 }

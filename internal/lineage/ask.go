@@ -158,6 +158,20 @@ func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (ma
 	return n.streams[of.Stream], nil
 }
 
+// Ended returns the finished leases of a shard's parents. They are not older than began.
+func (n *Lineage) Ended(ctx context.Context, of lease.Key, began time.Time) (ended []lease.Lease, err error) {
+	leases, err := n.leases(ctx, of, began)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range leases[of.Shard].Parents {
+		if parent, here := leases[id]; here && parent.Finished() {
+			ended = append(ended, parent)
+		}
+	}
+	return ended, nil
+}
+
 // look reads the leases from the store. The caller must have taken the element of busy.
 func (n *Lineage) look(ctx context.Context) error {
 	seen := time.Now()

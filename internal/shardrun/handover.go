@@ -51,7 +51,7 @@ func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until
 	d := l.session.handler.Hand(nil)
 	d.From = l.session.from
 	d.loop, d.ctx, d.pull, d.until = l, handlerContext{l.term.Context(), l.in.Values}, l.session.pulling(), until
-	if d.pull != nil && len(run) > 0 && l.in.Filters {
+	if d.pull != nil && len(run) > 0 && l.in.Drops() {
 		d.pull.HandedOver(&run[len(run)-1])
 	}
 	if !own {

@@ -74,6 +74,9 @@ func (l keys) take(page source.Page) next {
 // add passes the records of a page to the runner, in parts that are small compared with the span.
 // The last part extends to the position end, which may be after records that are dropped.
 func (l keys) add(page *source.Page, end Position) next {
+	if n := l.readyForRepeats(page); n.then != goOn {
+		return n
+	}
 	r := l.runner()
 	if r == nil {
 		r = l.make()
@@ -151,10 +154,11 @@ func (l keys) end() error {
 // noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
 	// While deaths are counted, owners ignore the note, so it is not saved. With a filter, the note
-	// could be wrong: if the filter changes, the next owner counts other records. A sink with its
+	// could be wrong: if the filter changes, the next owner counts other records. The same applies
+	// to dropped repeats. A sink with its
 	// own positions says itself which records it has; after a restore it lacks some of the noted
 	// ones.
-	if !l.in.Filters && !l.in.Sink && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
+	if !l.in.Drops() && !l.in.Sink && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
@@ -165,7 +169,7 @@ func (l keys) known() *keyed.Known {
 	s := l.session
 	if s.known == nil {
 		s.known = new(keyed.Known)
-		if d := l.term.Deaths(); !l.in.Filters && !l.in.Sink && d.Beyond != "" && d.Count == 0 {
+		if d := l.term.Deaths(); !l.in.Drops() && !l.in.Sink && d.Beyond != "" && d.Count == 0 {
 			*s.known = keyed.ParseBeyond(d.Beyond, byte(l.in.Aggregates))
 		}
 	}

@@ -217,6 +217,9 @@ func (l *Loop) take(page source.Page, until time.Time) next {
 	if s := l.session; s != nil && page.Behind == 0 && !page.Tip.IsZero() {
 		s.idle.tip = page.Tip
 	}
+	if n := l.readyForRepeats(&page); n.then != goOn {
+		return n
+	}
 	unpack := l.unpacker()
 	defer unpack.Release()
 	defer tellFiltered(l, unpack.Filter)
@@ -275,6 +278,9 @@ func (l *Loop) unpacker() *batch.Unpacker {
 	of := &l.term.Lease
 	u := batch.NewUnpacker(l.in.Aggregates, of.Stream, of.Shard, of.Range, l.start())
 	u.Filter = filtering(l)
+	if s := l.session; s != nil && s.numbered != nil {
+		u.Repeats = s.numbered
+	}
 	return u
 }
 
@@ -353,7 +359,7 @@ func (l *Loop) passed(upTo Position) {
 		l.session.gather.UpTo = upTo
 	case !l.in.Pulls:
 		l.advance(upTo)
-	case pull != nil && l.in.Filters:
+	case pull != nil && l.in.Drops():
 		pull.Dropped(upTo)
 		l.term.Advance(pull.Past(l.term.At()))
 	}

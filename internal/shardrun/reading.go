@@ -303,11 +303,12 @@ func (l *Loop) tellRead(page *source.Page) {
 
 // tellUnpacked reports the aggregates of a page.
 func (l *Loop) tellUnpacked(u *batch.Unpacker) {
-	ev, of := l.in.Events, &l.term.Lease
-	if c, some := u.Counted(); some && ev.On() {
+	c, some := u.Counted()
+	l.in.Counters.RepeatsDropped.Add(uint64(c.Repeats))
+	if ev, of := l.in.Events, &l.term.Lease; some && ev.On() {
 		ev.Emit(event.Unpacked{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Aggregates: c.Aggregates,
-			Records: c.Records, Dropped: c.Dropped, Damaged: c.Damaged,
+			Records: c.Records, Dropped: c.Dropped, Repeats: c.Repeats, Damaged: c.Damaged,
 		})
 	}
 }

@@ -30,7 +30,9 @@ type session struct {
 	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
 	runner *keyed.Runner // nil if no keys are handled; guarded by the loop's lock
 	done   Position      // everything before it was done when the last runner ended; zero if unknown
-	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
+	// numbered recognizes repeats; nil before the first page that may have an aggregate.
+	numbered *numbered
+	handed   backlog.Log // what was handed over and is not saved; guarded by the loop's lock
 }
 
 // pulling returns the progress of the running PullHandler.Pull, and nil if no Pull is running.

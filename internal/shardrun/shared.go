@@ -23,14 +23,15 @@ type Config struct {
 	Log         *slog.Logger // of the user
 
 	// Batches.
-	Batch      int           // most records of a batch, and without Keys of a read
-	BatchBytes int           // most bytes of data of a batch; 0 is no bound
-	BatchWait  time.Duration // for which a batch waits that is not full; 0 is not at all
-	Aggregates batch.Mode
-	Filters    bool    // User.Match selects records
-	NotJSON    NotJSON // what becomes of records that the filter cannot read
-	Reuse      bool    // the memory of a batch is used again after the handler has returned
-	Poison     bool    // reused memory is filled with nonsense, and writes into Data end Run
+	Batch       int           // most records of a batch, and without Keys of a read
+	BatchBytes  int           // most bytes of data of a batch; 0 is no bound
+	BatchWait   time.Duration // for which a batch waits that is not full; 0 is not at all
+	Aggregates  batch.Mode
+	Filters     bool    // User.Match selects records
+	DropRepeats bool    // repeats of numbered records are dropped
+	NotJSON     NotJSON // what becomes of records that the filter cannot read
+	Reuse       bool    // the memory of a batch is used again after the handler has returned
+	Poison      bool    // reused memory is filled with nonsense, and writes into Data end Run
 
 	// Calls of the user's code.
 	PerTerm bool          // each term has its own handler, from User.Open
@@ -58,6 +59,9 @@ type Config struct {
 
 // Parallel reports whether partition keys are handled in parallel.
 func (c *Config) Parallel() bool { return c.Keys > 0 }
+
+// Drops reports whether the handler may not get records that were read.
+func (c *Config) Drops() bool { return c.Filters || c.DropRepeats }
 
 // NotJSON says how records that are not JSON are treated, if the filter needs JSON.
 type NotJSON uint8
@@ -134,7 +138,7 @@ type Counters struct {
 
 	BatchesHandled, RecordsHandled, BytesHandled, HandlerFailures atomic.Uint64
 	RecordsFiltered, RecordsNotJSON, RecordsSkipped               atomic.Uint64
-	RecordsDeadLettered, DeadLettersFailed                        atomic.Uint64
+	RecordsDeadLettered, DeadLettersFailed, RepeatsDropped        atomic.Uint64
 
 	Checkpoints, LeasesTaken, LeasesEnded, LeasesLost, Stalls, StoreFailures atomic.Uint64
 }

@@ -21,7 +21,7 @@ func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {
-		return fmt.Errorf("sqlsink: the table %s cannot be created, or is not a table of positions: %w", s.table, err)
+		return fmt.Errorf("sqlsink: the table %s cannot be created, or is not a table of positions: %w", s.name, err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (s *Sink) RemoveStream(ctx context.Context, stream string) (int, error) {
 }
 
 // change runs a single statement. It returns the number of affected rows.
-func (s *Sink) change(ctx context.Context, what, statement string, args ...any) (int, error) {
+func (s *table) change(ctx context.Context, what, statement string, args ...any) (int, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return 0, err
 	}

@@ -79,7 +79,10 @@ var postgres = &dialect{
 	now:     "now()",
 	before:  "now() - ? * INTERVAL '1 second'",
 	ago:     func(seconds int64) any { return seconds },
-	locked:  func(err error) bool { return sqltable.SQLState(err) == "55P03" },
+	locked: func(err error) bool {
+		code := sqltable.SQLState(err)
+		return code == "55P03" || code == "40P01" // of a deadlock
+	},
 }
 
 var mysql = &dialect{

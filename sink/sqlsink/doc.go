@@ -47,6 +47,11 @@
 // stays before a dead-lettered record until a later record is done. A worker that starts in the
 // meantime handles the dead-lettered record again.
 //
+// # Queues
+//
+// A [Queue] applies the records of Kinesis queues exactly once. Queues have no positions, so the
+// transaction stores the key of each record, and keys are deleted after [QueueOptions].Window.
+//
 // # Databases
 //
 // The package supports Postgres 9.6, MySQL 8.0, MariaDB 10.3 and SQLite 3.24, and newer versions.

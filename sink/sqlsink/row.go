@@ -116,7 +116,7 @@ func (s rows) scan(from interface{ Scan(...any) error }, stream string) (sink.Ke
 	}
 	r, err := decode(epoch, position, ended)
 	if err != nil {
-		return sink.Key{}, sink.Row{}, fmt.Errorf("sqlsink: the row of %s, %s in %s: %w", s.o.App, k, s.table, err)
+		return sink.Key{}, sink.Row{}, fmt.Errorf("sqlsink: the row of %s, %s in %s: %w", s.o.App, k, s.name, err)
 	}
 	return k, r, nil
 }
@@ -124,7 +124,7 @@ func (s rows) scan(from interface{ Scan(...any) error }, stream string) (sink.Ke
 // readFailed returns the error of a read that failed.
 func (s rows) readFailed(k sink.Key, err error) error {
 	if noTable(err) {
-		return fmt.Errorf("sqlsink: there is no table %s: call Migrate once, or run the statement that Schema returns (%w)", s.table, err)
+		return fmt.Errorf("sqlsink: there is no table %s: call Migrate once, or run the statement that Schema returns (%w)", s.name, err)
 	}
 	return fmt.Errorf("sqlsink: reading the position of %s: %w", k, err)
 }

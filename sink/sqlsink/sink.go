@@ -27,7 +27,7 @@ var (
 	// ErrTxEnded is the error of Run if a [Func] has committed or rolled back its transaction.
 	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
 	// ErrLocked is the error of a handler that has waited for Options.LockTimeout.
-	ErrLocked = errors.New("sqlsink: another transaction holds the position of the shard")
+	ErrLocked = errors.New("sqlsink: another transaction holds the lock")
 )
 
 // Options configures a [Sink].
@@ -74,15 +74,20 @@ type Func func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error
 // Sink stores the positions of an application in the database that contains the effects of its
 // records. It is safe for concurrent use by any number of processes.
 type Sink struct {
+	table
+	o    Options
+	core *sink.Sink[*sql.Tx]
+}
+
+// table is a table in a database.
+type table struct {
 	db      *sql.DB
 	dialect *dialect
-	o       Options
-	table   string
-	core    *sink.Sink[*sql.Tx]
+	name    string // quoted, with its schema
 	// turn is held by the current writer of this process. It is nil if the database allows several
 	// writers.
 	turn    chan struct{}
-	unknown atomic.Uint64
+	unknown atomic.Uint64 // commits whose result was unknown
 }
 
 // Counts contains the numbers of events since the sink was created.
@@ -109,47 +114,61 @@ var tableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,59}$`)
 // New returns a Sink for a database. The caller must close the database. New returns an error for
 // invalid options, and does not access the database.
 func New(db *sql.DB, o Options) (*Sink, error) {
-	d := dialects[o.Dialect]
-	switch {
-	case db == nil:
-		return nil, errors.New("sqlsink: db is nil: open it with database/sql")
-	case d == nil:
-		return nil, errors.New("sqlsink: Options.Dialect is not set: name the database's, such as sqlsink.Postgres")
-	case o.App == "" || len(o.App) > maxName:
-		return nil, fmt.Errorf("sqlsink: Options.App %.60q: want the application's name, 1 to %d bytes", o.App, maxName)
-	}
 	if o.Table == "" {
 		o.Table = "weir_positions"
 	}
-	if o.LockTimeout == 0 {
-		o.LockTimeout = 5 * time.Second
+	d, err := check("Options", db, o.Dialect, o.App, o.Table, o.Schema, &o.LockTimeout, &o.MaxIdle)
+	if err != nil {
+		return nil, err
 	}
-	if o.MaxIdle == 0 {
-		o.MaxIdle = time.Minute
-	}
-	const form = "want a letter or underscore, then letters, digits and underscores, at most 60"
-	switch {
-	case !tableForm.MatchString(o.Table):
-		return nil, fmt.Errorf("sqlsink: Options.Table %.60q: %s", o.Table, form)
-	case o.Schema != "" && (!d.schemas || !tableForm.MatchString(o.Schema)):
-		return nil, fmt.Errorf("sqlsink: Options.Schema %.60q: %s, and a Dialect that has schemas", o.Schema, form)
-	case o.LockTimeout < time.Millisecond || o.LockTimeout > time.Hour:
-		return nil, fmt.Errorf("sqlsink: Options.LockTimeout %v must be between 1ms and 1h", o.LockTimeout)
-	case o.MaxIdle < 100*time.Millisecond || o.MaxIdle > 24*time.Hour:
-		return nil, fmt.Errorf("sqlsink: Options.MaxIdle %v must be between 100ms and 24h", o.MaxIdle)
-	}
-	s := &Sink{db: db, dialect: d, o: o, table: d.quoted(o.Table)}
-	if o.Schema != "" {
-		s.table = d.quoted(o.Schema) + "." + s.table
-	}
-	if d.oneWriter {
-		s.turn = make(chan struct{}, 1)
-	}
-	var err error
+	s := &Sink{o: o}
+	s.open(db, d, o.Schema, o.Table)
 	if s.core, err = sink.New(rows{s}, sink.Options{Partitions: o.Partitions}); err != nil {
 		return nil, fmt.Errorf("sqlsink: %w", err)
 	}
 	return s, nil
+}
+
+// check returns the dialect for the options of a sink, and sets the defaults of the times.
+func check(options string, db *sql.DB, of Dialect, app, table, schema string, lockTimeout, maxIdle *time.Duration) (*dialect, error) {
+	d := dialects[of]
+	switch {
+	case db == nil:
+		return nil, errors.New("sqlsink: db is nil: open it with database/sql")
+	case d == nil:
+		return nil, fmt.Errorf("sqlsink: %s.Dialect is not set: name the database's, such as sqlsink.Postgres", options)
+	case app == "" || len(app) > maxName:
+		return nil, fmt.Errorf("sqlsink: %s.App %.60q: want the application's name, 1 to %d bytes", options, app, maxName)
+	}
+	if *lockTimeout == 0 {
+		*lockTimeout = 5 * time.Second
+	}
+	if *maxIdle == 0 {
+		*maxIdle = time.Minute
+	}
+	const form = "want a letter or underscore, then letters, digits and underscores, at most 60"
+	switch {
+	case !tableForm.MatchString(table):
+		return nil, fmt.Errorf("sqlsink: %s.Table %.60q: %s", options, table, form)
+	case schema != "" && (!d.schemas || !tableForm.MatchString(schema)):
+		return nil, fmt.Errorf("sqlsink: %s.Schema %.60q: %s, and a Dialect that has schemas", options, schema, form)
+	case *lockTimeout < time.Millisecond || *lockTimeout > time.Hour:
+		return nil, fmt.Errorf("sqlsink: %s.LockTimeout %v must be between 1ms and 1h", options, *lockTimeout)
+	case *maxIdle < 100*time.Millisecond || *maxIdle > 24*time.Hour:
+		return nil, fmt.Errorf("sqlsink: %s.MaxIdle %v must be between 100ms and 24h", options, *maxIdle)
+	}
+	return d, nil
+}
+
+// open sets the fields of a table.
+func (s *table) open(db *sql.DB, d *dialect, schema, name string) {
+	s.db, s.dialect, s.name = db, d, d.quoted(name)
+	if schema != "" {
+		s.name = d.quoted(schema) + "." + s.name
+	}
+	if d.oneWriter {
+		s.turn = make(chan struct{}, 1)
+	}
 }
 
 // Handlers returns the handlers for [weir.Consumer.RunShards]. For each shard, and with
@@ -176,8 +195,8 @@ func (d *dialect) quoted(name string) string {
 
 // named puts the name of the table into a statement, and converts its parameters to the form of the
 // database.
-func (s *Sink) named(query string) string {
-	query = strings.ReplaceAll(query, "{table}", s.table)
+func (s *table) named(query string) string {
+	query = strings.ReplaceAll(query, "{table}", s.name)
 	if s.dialect.dollars {
 		query = sqltable.Numbered(query)
 	}

@@ -18,6 +18,29 @@ const endWithin = 10 * time.Second
 
 // Update implements [sink.Rows].
 func (s rows) Update(ctx context.Context, k sink.Key, decide func(was sink.Row, found bool) (*sink.Row, error), effects func(ctx context.Context, tx *sql.Tx) error) error {
+	var (
+		was   sink.Row
+		found bool
+	)
+	begin := func(own context.Context) (tx *sql.Tx, err error) {
+		tx, was, found, err = s.lock(ctx, own, k)
+		return tx, err
+	}
+	return s.transact(ctx, begin, func(tx *sql.Tx) (write bool, err error) {
+		next, err := decide(was, found)
+		if next == nil || err != nil {
+			return false, err
+		}
+		if err := s.store(ctx, tx, k, *next); err != nil || effects == nil {
+			return true, err
+		}
+		return true, effects(ctx, tx)
+	})
+}
+
+// transact makes one transaction. begin begins it with a context that COMMIT and ROLLBACK use, too.
+// If work returns true and no error, the transaction is committed, and otherwise rolled back.
+func (s *table) transact(ctx context.Context, begin func(own context.Context) (*sql.Tx, error), work func(tx *sql.Tx) (write bool, err error)) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -27,27 +50,21 @@ func (s rows) Update(ctx context.Context, k sink.Key, decide func(was sink.Row, 
 	defer cancel()
 	release := context.AfterFunc(ctx, cancel)
 	defer release()
-	tx, was, found, err := s.lock(ctx, own, k)
+	tx, err := begin(own)
 	if err != nil {
 		return err
 	}
 	open := true
-	defer func() { // also if effects panics
+	defer func() { // also if work panics
 		if open {
-			_ = s.end(own, cancel, tx, rollback) // effects has failed already
+			_ = s.end(own, cancel, tx, rollback) // work has failed already
 		}
 	}()
-	next, err := decide(was, found)
-	if next != nil && err == nil {
-		err = s.store(ctx, tx, k, *next)
-		if err == nil && effects != nil {
-			err = effects(ctx, tx)
-		}
-	}
+	write, err := work(tx)
 	lives := release()
 	open = lives // otherwise the end of ctx has rolled it back
 	switch {
-	case err != nil || next == nil:
+	case err != nil || !write:
 		if open = false; errors.Is(s.end(own, cancel, tx, rollback), sql.ErrTxDone) && lives {
 			return weir.Stop(errors.Join(ErrTxEnded, err))
 		}
@@ -73,7 +90,7 @@ const (
 )
 
 // end commits or rolls back a transaction. The transaction ends when own ends, and cancel ends own.
-func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) error {
+func (s *table) end(own context.Context, cancel func(), tx *sql.Tx, word string) error {
 	if s.dialect.endsByStatement {
 		ctx, stop := context.WithTimeout(own, endWithin)
 		defer stop()
@@ -89,7 +106,7 @@ func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) 
 
 // takeTurn waits until no other writer of this process is active, if the database allows only one
 // writer.
-func (s *Sink) takeTurn(ctx context.Context) error {
+func (s *table) takeTurn(ctx context.Context) error {
 	if s.turn == nil {
 		return nil
 	}
@@ -102,36 +119,45 @@ func (s *Sink) takeTurn(ctx context.Context) error {
 }
 
 // endTurn lets the next writer begin.
-func (s *Sink) endTurn() {
+func (s *table) endTurn() {
 	if s.turn != nil {
 		<-s.turn
 	}
 }
 
-// lock begins a transaction that has locked a row. It retries for a while instead of
-// waiting in the database. The database would continue to wait after this process has given up.
-func (s rows) lock(ctx, own context.Context, k sink.Key) (*sql.Tx, sink.Row, bool, error) {
+// lock begins a transaction that has locked a row.
+func (s rows) lock(ctx, own context.Context, k sink.Key) (tx *sql.Tx, is sink.Row, found bool, err error) {
+	err = s.untilUnlocked(ctx, k.String(), s.o.LockTimeout, func() (err error) {
+		tx, is, found, err = s.tryLock(own, k)
+		return err
+	})
+	return tx, is, found, err
+}
+
+// untilUnlocked calls try until it does not fail because of a lock. It retries for a while instead
+// of waiting in the database. The database would continue to wait after this process has given up.
+func (s *table) untilUnlocked(ctx context.Context, what string, limit time.Duration, try func() error) error {
 	began, pause := time.Now(), 2*time.Millisecond
 	for {
-		tx, is, found, err := s.tryLock(own, k)
+		err := try()
 		if err == nil {
-			return tx, is, found, nil
+			return nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
-			return nil, sink.Row{}, false, cause
+			return cause
 		}
-		if !s.dialect.locked(err) {
-			return nil, sink.Row{}, false, err
+		if !s.dialect.locked(err) && !errors.Is(err, errStored) {
+			return err
 		}
-		if time.Since(began) >= s.o.LockTimeout {
-			return nil, sink.Row{}, false, fmt.Errorf("%w: %s for %v: %w", ErrLocked, k, s.o.LockTimeout, err)
+		if time.Since(began) >= limit {
+			return fmt.Errorf("%w: %s for %v: %w", ErrLocked, what, limit, err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause)) // random, so that two writers do not retry at the same times
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, sink.Row{}, false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		pause = min(2*pause, 100*time.Millisecond)
 	}

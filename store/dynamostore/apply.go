@@ -253,6 +253,7 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 		c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
 		setPosition(c, a.Position)
 		c.remove(attrDeaths)
+		c.remove(attrNumbers)
 		if a.Born != 0 {
 			c.set(attrBorn, number(uint64(a.Born)))
 		}

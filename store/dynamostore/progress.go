@@ -51,7 +51,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 			switch {
 			case givesBack(p):
 				ok, heir, err = s.giveBack(ctx, app, r.Session, p)
-			case p.Position.IsZero() && p.Load == 0 && p.Deaths == "":
+			case p.Position.IsZero() && p.Load == 0 && p.Deaths == "" && p.Numbers == "":
 				ok = true
 			default:
 				ok, err = s.checkpoint(ctx, app, r.Session, p)
@@ -74,8 +74,8 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward and stores the load and the deaths, if session owns the lease
-// at the epoch of p.
+// checkpoint moves a position forward and stores the load, the deaths and the numbers, if session
+// owns the lease at the epoch of p.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
 	save := func(position bool) (bool, error) {
 		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))
@@ -84,12 +84,12 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 			setPosition(c, p.Position)
 		}
 		setLoad(c, p)
-		setDeaths(c, p.Deaths)
+		setNotes(c, p)
 		_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
 		return ok, err
 	}
 	if !p.Position.IsZero() {
-		if ok, err := save(true); ok || err != nil || p.Load == 0 && p.Deaths == "" {
+		if ok, err := save(true); ok || err != nil || p.Load == 0 && p.Deaths == "" && p.Numbers == "" {
 			return ok, err
 		}
 	}
@@ -99,6 +99,14 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 func setLoad(c *change, p lease.Progress) {
 	if p.Load != 0 {
 		c.set(attrLoad, number(uint64(p.Load))).set(attrRate, number(p.Rate))
+	}
+}
+
+// setNotes sets the deaths and the numbers.
+func setNotes(c *change, p lease.Progress) {
+	setDeaths(c, p.Deaths)
+	if p.Numbers != "" {
+		c.set(attrNumbers, text(p.Numbers))
 	}
 }
 
@@ -170,7 +178,7 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 		}
 		if does != acknowledged {
 			setLoad(c, p)
-			setDeaths(c, p.Deaths)
+			setNotes(c, p)
 		}
 		switch does {
 		case acknowledged:

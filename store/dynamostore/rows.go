@@ -28,7 +28,8 @@ const (
 	attrRevoked     = "revoked"
 	attrLast        = "last"
 	attrShunned     = "shunned"
-	attrDeaths      = "deaths" // in the form of lease.Deaths
+	attrDeaths      = "deaths"  // in the form of lease.Deaths
+	attrNumbers     = "numbers" // see lease.Lease.Numbers
 	attrLoad        = "load"
 	attrRate        = "rate"
 	attrBorn        = "born"
@@ -158,6 +159,7 @@ func encodeLease(app string, l lease.Lease) item {
 	putText(it, attrLast, l.Last)
 	putText(it, attrShunned, l.Shunned)
 	putText(it, attrDeaths, l.Deaths)
+	putText(it, attrNumbers, l.Numbers)
 	putNumber(it, attrLoad, uint64(l.Load))
 	putNumber(it, attrRate, l.Rate)
 	putNumber(it, attrBorn, uint64(l.Born))
@@ -176,7 +178,7 @@ func decodeLease(it item) (lease.Lease, error) {
 	r := reader{it: it}
 	l := lease.Lease{
 		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
-		Last: r.text(attrLast), Shunned: r.text(attrShunned), Deaths: r.text(attrDeaths), Parents: r.list(attrParents),
+		Last: r.text(attrLast), Shunned: r.text(attrShunned), Deaths: r.text(attrDeaths), Numbers: r.text(attrNumbers), Parents: r.list(attrParents),
 		Load: lease.Load(r.upTo(attrLoad, uint64(lease.MaxLoad))), Born: int64(r.upTo(attrBorn, math.MaxInt64)),
 		Rate: r.number(attrRate, false),
 	}

@@ -79,7 +79,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
-		lease.NoteRates | lease.NotePauses
+		lease.NoteRates | lease.NotePauses | lease.NoteNumbers
 }
 
 type orderKey struct{ app, session string }

@@ -62,7 +62,7 @@ func (s *Store) app(name string) *application {
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
-		lease.NoteRates | lease.NotePauses
+		lease.NoteRates | lease.NotePauses | lease.NoteNumbers
 }
 
 // Heartbeat implements [lease.Store].
@@ -249,6 +249,7 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Deaths != "" {
 			l.Deaths = p.Deaths
 		}
+		l.Numbers = cmp.Or(p.Numbers, l.Numbers)
 		if p.Position.IsEnd() {
 			for _, c := range p.Children {
 				a.create(lease.Lease{Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range,
@@ -334,7 +335,7 @@ func (a *application) changeLease(act lease.Action) bool {
 		delete(a.leases, act.Key)
 		a.sorted, a.owned = nil, nil
 	case lease.Move:
-		l.Position, l.Deaths = act.Position, ""
+		l.Position, l.Deaths, l.Numbers = act.Position, "", ""
 		if act.Born != 0 {
 			l.Born = act.Born
 		}

@@ -31,6 +31,7 @@ type storedLease struct {
 	Born     string `json:"b"`
 	Deaths   string `json:"d"` // absent in leases that older versions wrote
 	Rate     string `json:"n"` // absent in leases that older versions wrote
+	Numbers  string `json:"q"` // absent if there are none
 }
 
 // fixedLease contains the fields of a lease that only a Replace changes.
@@ -83,6 +84,7 @@ type storedProgress struct {
 	Load     string        `json:"w"`
 	Rate     string        `json:"n"`
 	Deaths   string        `json:"d"`
+	Numbers  string        `json:"q"`
 	Children []storedChild `json:"c"`
 }
 
@@ -134,7 +136,7 @@ func encodeReport(r lease.Report) (row, progress string, err error) {
 	list := make([]storedProgress, len(r.Progress))
 	for i, p := range r.Progress {
 		list[i] = storedProgress{Stream: p.Stream, Shard: p.Shard, Epoch: count(p.Epoch), Position: p.Position.String(), SortKey: p.Position.SortKey(),
-			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Rate: count(p.Rate), Deaths: p.Deaths, Children: []storedChild{}}
+			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Rate: count(p.Rate), Deaths: p.Deaths, Numbers: p.Numbers, Children: []storedChild{}}
 		for _, c := range p.Children {
 			fixed, err := encodeFixed(c.Parents, c.Range)
 			if err != nil {
@@ -161,7 +163,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 	}
 	return &storedLease{Fixed: fixed, Epoch: count(l.Epoch), Owner: l.Owner, Heir: l.Heir, Revoked: l.Revoked, Last: l.Last, Shunned: l.Shunned,
 		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths,
-		Rate: count(l.Rate)}, nil
+		Rate: count(l.Rate), Numbers: l.Numbers}, nil
 }
 
 // kinds contains the names of the kinds of actions in the scripts.
@@ -244,7 +246,7 @@ func decodeLease(field, value string) (lease.Lease, error) {
 	if len(f.Parents) > 0 {
 		l.Parents = f.Parents
 	}
-	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, s.Deaths, lease.Load(load)
+	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Numbers, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, s.Deaths, s.Numbers, lease.Load(load)
 	return l, nil
 }
 

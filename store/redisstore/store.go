@@ -98,7 +98,7 @@ func (s *Store) keys(app string) []string {
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
-		lease.NoteRates | lease.NotePauses
+		lease.NoteRates | lease.NotePauses | lease.NoteNumbers
 }
 
 // Heartbeat implements [lease.Store].

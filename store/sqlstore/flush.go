@@ -53,13 +53,13 @@ func (t *tx) flush() error {
 	return err
 }
 
-// advanced reports whether the checkpoint or the load of an existing lease changed.
+// advanced reports whether the checkpoint, its numbers or the load of an existing lease changed.
 func (r *row) advanced() bool {
-	return r.was.Position != r.is.Position || r.was.Load != r.is.Load || r.was.Rate != r.is.Rate
+	return r.was.Position != r.is.Position || r.was.Load != r.is.Load || r.was.Rate != r.is.Rate || r.was.Numbers != r.is.Numbers
 }
 
-// moved reports whether anything but the checkpoint and the load of the lease changed. The next
-// view then contains the leases.
+// moved reports whether anything but the checkpoint, its numbers and the load of the lease changed.
+// The next view then contains the leases.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is
@@ -87,17 +87,17 @@ func (t *tx) writeLease(k lease.Key, r *row) error {
 	case r.is == nil && r.was == nil:
 	case r.is == nil:
 		_, err = t.exec("DELETE FROM {leases} WHERE app = ? AND stream = ? AND shard = ?", t.app, k.Stream, k.Shard)
-	case r.was == nil, r.moved():
+	case r.was == nil, r.moved(), r.was.Numbers != r.is.Numbers:
 		values, bad := encodeLease(*r.is)
 		if bad != nil {
 			return bad
 		}
 		if r.was == nil {
-			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
+			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
 			break
 		}
 		_, err = t.exec(`UPDATE {leases} SET parents = ?, range_start = ?, range_end = ?, epoch = ?, owner = ?, heir = ?, revoked = ?,
-			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ?, deaths = ?, rate = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
+			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ?, deaths = ?, rate = ?, numbers = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
 	case r.advanced():
 		position, bad := encodePosition(r.is.Position)
 		if bad != nil {

@@ -85,6 +85,9 @@ var mysql = &dialect{
 		// streams as a JSON object, NULL for none.
 		`ALTER TABLE {leases} ADD COLUMN rate BIGINT NOT NULL DEFAULT 0`,
 		`ALTER TABLE {applications} ADD COLUMN pause_notes MEDIUMBLOB`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {leases} ADD COLUMN numbers VARBINARY(2000) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",

@@ -85,6 +85,9 @@ var postgres = &dialect{
 		// streams as a JSON object, NULL for none.
 		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS rate BIGINT NOT NULL DEFAULT 0`,
 		`ALTER TABLE {applications} ADD COLUMN IF NOT EXISTS pause_notes TEXT`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS numbers TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {

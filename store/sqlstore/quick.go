@@ -74,7 +74,7 @@ func (q quickBeat) json() (string, error) {
 func steps(progress []lease.Progress) (all []step, quick bool) {
 	seen := make(map[lease.Key]bool, len(progress))
 	for _, p := range progress {
-		if p.Release || p.Position.IsEnd() || p.Deaths != "" || seen[p.Key] {
+		if p.Release || p.Position.IsEnd() || p.Deaths != "" || p.Numbers != "" || seen[p.Key] {
 			return nil, false
 		}
 		seen[p.Key] = true

@@ -14,7 +14,7 @@ import (
 
 // Any program may have written the rows. An invalid value causes an error that names the row.
 
-const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born, deaths, rate"
+const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born, deaths, rate, numbers"
 
 const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times, streams"
 
@@ -37,7 +37,7 @@ func encodeLease(l lease.Lease) ([]any, error) {
 		return nil, fmt.Errorf("sqlstore: lease %s: %w", l.Key, err)
 	}
 	row := []any{l.Stream, l.Shard, string(text), l.Range.Start.String(), l.Range.End.String(), int64(l.Epoch), l.Owner, l.Heir,
-		l.Revoked, l.Last, l.Shunned, position, int64(l.Load), l.Born, l.Deaths, int64(l.Rate)}
+		l.Revoked, l.Last, l.Shunned, position, int64(l.Load), l.Born, l.Deaths, int64(l.Rate), l.Numbers}
 	back, err := decodeLease(row)
 	if err != nil {
 		return nil, err
@@ -73,6 +73,7 @@ func decodeLease(row []any) (lease.Lease, error) {
 	load := d.count("load_class")
 	l.Load, l.Born = lease.Load(min(load, uint64(lease.MaxLoad))), int64(d.count("born"))
 	l.Deaths, l.Rate = d.text("deaths"), d.count("rate")
+	l.Numbers = d.text("numbers")
 	if load > uint64(lease.MaxLoad) {
 		d.fail("load_class", fmt.Errorf("%d is above %d", load, lease.MaxLoad))
 	}

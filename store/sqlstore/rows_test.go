@@ -27,7 +27,7 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 		"the least": {Key: k},
 		"all of it": {Key: k, Parents: []string{"a", `b"'\`}, Range: shard.HashRange{Start: shard.HashKey{Lo: 7}, End: shard.MaxHashKey}, Epoch: math.MaxInt64,
 			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Shunned: "x", Position: position(t, strings.Repeat("9", 129)+"+12"), Load: lease.MaxLoad, Born: math.MaxInt64,
-			Deaths: "1/0/0/0/7/"},
+			Deaths: "1/0/0/0/7/", Rate: 7, Numbers: "1:7:abc"},
 		"a time": {Key: k, Position: shard.At(time.UnixMilli(-1))},
 		"an end": {Key: k, Position: shard.End},
 	} {
@@ -84,10 +84,10 @@ func TestShortRowsAreErrors(t *testing.T) {
 }
 
 func FuzzDecodeLease(f *testing.F) {
-	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "x", "17+3", int64(7), int64(1767323045006), "1/0/0/0/7/")
-	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "", "oldest", int64(-1), int64(-1), "")
-	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, shunned, position string, load, born int64, deaths string) {
-		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, shunned, position, load, born, deaths})
+	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "x", "17+3", int64(7), int64(1767323045006), "1/0/0/0/7/", int64(99), "1:7:abc")
+	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "", "oldest", int64(-1), int64(-1), "", int64(0), "")
+	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, shunned, position string, load, born int64, deaths string, rate int64, numbers string) {
+		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, shunned, position, load, born, deaths, rate, numbers})
 		if err != nil {
 			if l.Key != (lease.Key{}) {
 				t.Errorf("an error and a lease: %v", l)
@@ -127,11 +127,11 @@ func TestWhichTablesSuit(t *testing.T) {
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
 		SQLite: "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nALTER TABLE a_sessions ADD COLUMN streams TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0;\nALTER TABLE a_applications ADD COLUMN pause_notes TEXT;\nUPDATE a_schema SET version = 6;\n",
+			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nALTER TABLE a_sessions ADD COLUMN streams TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0;\nALTER TABLE a_applications ADD COLUMN pause_notes TEXT;\nALTER TABLE a_leases ADD COLUMN numbers TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 7;\n",
 		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE \"b\".a_applications ADD COLUMN IF NOT EXISTS pause_notes TEXT;\nUPDATE \"b\".a_schema SET version = 6;\n",
+			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE \"b\".a_applications ADD COLUMN IF NOT EXISTS pause_notes TEXT;\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS numbers TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 7;\n",
 		MySQL: "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nALTER TABLE `b`.a_sessions ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE `b`.a_applications ADD COLUMN pause_notes MEDIUMBLOB;\nUPDATE `b`.a_schema SET version = 6;\n",
+			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nALTER TABLE `b`.a_sessions ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN rate BIGINT NOT NULL DEFAULT 0;\nALTER TABLE `b`.a_applications ADD COLUMN pause_notes MEDIUMBLOB;\nALTER TABLE `b`.a_leases ADD COLUMN numbers VARBINARY(2000) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 7;\n",
 	} {
 		o := Options{Dialect: d, Prefix: "a_"}
 		if d != SQLite {
@@ -144,7 +144,7 @@ func TestSchemaSince(t *testing.T) {
 		if got, err := s.SchemaSince(1); got != want || err != nil {
 			t.Errorf("%v: %q, %v", d, got, err)
 		}
-		for _, version := range []int{-1, 0, 6, 7} {
+		for _, version := range []int{-1, 0, 7, 8} {
 			if got, err := s.SchemaSince(version); got != "" || err == nil {
 				t.Errorf("%v: since %d: %q, %v", d, version, got, err)
 			}

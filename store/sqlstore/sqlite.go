@@ -81,6 +81,9 @@ var sqlite = &dialect{
 		// streams as a JSON object, NULL for none.
 		`ALTER TABLE {prefix}leases ADD COLUMN rate INTEGER NOT NULL DEFAULT 0`,
 		`ALTER TABLE {prefix}applications ADD COLUMN pause_notes TEXT`,
+	}, {
+		// The column contains the numbers of handled records, see lease.Lease.Numbers.
+		`ALTER TABLE {prefix}leases ADD COLUMN numbers TEXT NOT NULL DEFAULT ''`,
 	}},
 	// Without this, SQLite would prefer the primary key and read all leases of the application.
 	byOwner:  " INDEXED BY {prefix}leases_owner",

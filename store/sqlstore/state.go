@@ -88,7 +88,7 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 		if p.Load != 0 {
 			l.Load, l.Rate = p.Load, p.Rate
 		}
-		l.Deaths = cmp.Or(p.Deaths, l.Deaths)
+		l.Deaths, l.Numbers = cmp.Or(p.Deaths, l.Deaths), cmp.Or(p.Numbers, l.Numbers)
 		switch {
 		case p.Position.IsEnd():
 			own(l, "")
@@ -159,7 +159,7 @@ func (r *row) apply(a lease.Action) bool {
 		}
 		r.is = nil
 	case lease.Move:
-		l.Position, l.Deaths = a.Position, ""
+		l.Position, l.Deaths, l.Numbers = a.Position, "", ""
 		if a.Born != 0 {
 			l.Born = a.Born
 		}

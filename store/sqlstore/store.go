@@ -102,7 +102,7 @@ func (s *Store) named(query string) string {
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchHeartbeats | lease.ResignByHeartbeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams |
-		lease.NoteRates | lease.NotePauses
+		lease.NoteRates | lease.NotePauses | lease.NoteNumbers
 }
 
 // Heartbeat implements [lease.Store] in one transaction. On MySQL, an ordinary heartbeat is several

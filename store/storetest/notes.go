@@ -154,9 +154,7 @@ var noteCases = []testCase{
 		equal(e, "the note", e.view().PauseNote("orders"), lease.ParsePauseNote(a.Note))
 		equal(e, "no note", e.view().PauseNote("clicks"), lease.PauseNote{})
 	}}),
-	{"an invalid note or throughput is refused", func(e *env) {
-		e.start("a")
-		e.owned("a", "1")
+	needs(lease.NotePauses, testCase{"an invalid note of a pause is refused", func(e *env) {
 		e.unchanged(func() {
 			for _, note := range []string{"1 a\x00", "1 a\nb", "1 \xff", "1 " + strings.Repeat("x", lease.MaxPauseNoteBytes)} {
 				a := suspend("orders", true)
@@ -165,6 +163,12 @@ var noteCases = []testCase{
 					e.Errorf("the note %.20q is accepted", note)
 				}
 			}
+		})
+	}}),
+	needs(lease.NoteRates, testCase{"an invalid throughput is refused", func(e *env) {
+		e.start("a")
+		e.owned("a", "1")
+		e.unchanged(func() {
 			for _, p := range []lease.Progress{
 				{Key: k("1"), Epoch: 2, Load: lease.LoadOf(1000), Rate: 100_000},
 				{Key: k("1"), Epoch: 2, Load: lease.MaxLoad, Rate: lease.MaxRate + 1},
@@ -174,5 +178,5 @@ var noteCases = []testCase{
 				}
 			}
 		})
-	}},
+	}}),
 }

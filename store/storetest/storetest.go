@@ -358,8 +358,8 @@ func release(id string, epoch uint64) lease.Progress {
 
 // describe returns a complete lease as one line.
 func describe(l lease.Lease) string {
-	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d rate=%d born=%d deaths=%q",
-		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Rate, l.Born, l.Deaths)
+	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d rate=%d born=%d deaths=%q numbers=%q",
+		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Rate, l.Born, l.Deaths, l.Numbers)
 }
 
 // canon returns a view as text in a fixed order, without heartbeat counts and the revision.
@@ -385,14 +385,14 @@ func canon(v lease.View) string {
 }
 
 // ownership returns the part of leases that View must not hide: everything except checkpoints of
-// unfinished leases, loads and deaths.
+// unfinished leases, loads, deaths and numbers.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {
 		if !l.Finished() {
 			l.Position = shard.Position{}
 		}
-		l.Load, l.Rate, l.Deaths = 0, 0, ""
+		l.Load, l.Rate, l.Deaths, l.Numbers = 0, 0, "", ""
 		lines = append(lines, describe(l))
 	}
 	slices.Sort(lines)

@@ -14,7 +14,7 @@ type Feature struct {
 	Required bool
 }
 
-// Features lists all features. Currently none is required.
+// Features lists the features that all options use. Currently none is required.
 var Features = []Feature{
 	{Name: "workers that die together with the leader are found dead at the same time", Needs: lease.WatchHeartbeats},
 	{Name: "a leader that cannot do its work resigns without ending its session", Needs: lease.ResignByHeartbeat},
@@ -25,6 +25,9 @@ var Features = []Feature{
 	{Name: "operators see the measured throughput of shards instead of its class", Needs: lease.NoteRates},
 	{Name: "operators see who paused a stream, and when", Needs: lease.NotePauses},
 }
+
+// DropRepeats is a feature that only some options need.
+var DropRepeats = Feature{Name: "Options.DropRepeats", Needs: lease.NoteNumbers, Required: true}
 
 // Judge returns the features that are off with a store of these abilities. It also returns an error
 // for each required feature that is off.

@@ -38,6 +38,7 @@ var withoutExample = map[string]string{
 	"lease.Withheld":        "a part of Plan, which has an example",
 	"lease.StreamsOf":       "a part of Plan, which has an example",
 	"..IsRejected":          "package queue calls handlers with it; a program does not start with it",
+	"..StopCause":           "package queue calls handlers with it; a program does not start with it",
 	"lease.NewWatch":        "workers watch heartbeats with it; a program does not start with it",
 }
 

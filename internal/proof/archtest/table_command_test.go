@@ -6,7 +6,7 @@ var commandUses = []string{
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "event", "filter",
 	"health", "lambda", "payload/...", "producer", "promweir", "provision", "queue", "store/...", "sink/...", "kinesistest",
 	"internal/fanout", "internal/change", "internal/dump", "internal/foreign", "internal/hostcheck", "internal/kcl/...",
-	"internal/observe",
+	"internal/observe", "internal/queuestate",
 	"internal/operate", "internal/streams", "internal/wire",
 }
 
@@ -26,6 +26,7 @@ var commandRows = []row{
 	commandRow("oldside", "finds workers of the KCL that run after a move", "explain"),
 	commandRow("shardlag", "asks how far shards are behind", "cli", "explain"),
 	commandRow("records", "chooses and prints records", "awsconf", "cli"),
+	commandRow("queues", "finds the queue that a command is about, and reads its dead letters", "awsconf", "cli", "explain"),
 	commandRow("deadletters", "opens --dead", "awsconf", "cli", "explain", "peers", "redact", "serverstore", "sqlitefile"),
 	commandRow("shellexec", "runs the command of --exec", "cli", "records"),
 	commandRow("fanout", "weir fanout", "awsconf", "cli"),
@@ -37,12 +38,13 @@ var commandRows = []row{
 	commandRow("demo", "weir demo", "cli", "fanout", "figures", "judge", "put", "shardlag", "sqlitefile"),
 	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
 	commandRow("migrate", "weir migrate", "awsconf", "cli", "explain", "figures", "oldside", "records", "redact", "serverstore", "shardlag", "stores", "target"),
-	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "oldside", "shardlag", "stores", "target"),
+	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "oldside", "queues", "shardlag", "stores", "target"),
+	commandRow("queuecmd", "weir queue", "awsconf", "cli", "consume", "dead", "deadletters", "explain", "figures", "queues", "records"),
 	commandRow("dead", "weir dead", "awsconf", "cli", "codecs", "deadletters", "explain", "figures", "records", "shellexec"),
-	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "codecs", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
+	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "codecs", "dead", "deadletters", "queues", "serve", "shardlag", "shellexec", "stores", "target"),
 	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
 	commandRow("multilang", "weir multilang", "awsconf", "cli", "explain", "oldside", "peers", "shellexec", "stores"),
-	commandRow("consume", "weir consume", "awsconf", "cli", "codecs", "deadletters", "explain", "fanout", "figures", "oldside", "peers", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "codecs", "deadletters", "explain", "fanout", "figures", "oldside", "peers", "queues", "records", "redact", "serve", "shardlag", "shellexec", "stores", "stream"),
 }
 
 // commandRow returns the row of a package below cmd/weir/internal. others are the packages there

@@ -34,22 +34,22 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "internal/shardrun", why: "one shard for one term, from its source to its checkpoint; what follows each step is a value",
-		ours:  []string{"event", "health", "internal/emit", "deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
+		ours:  []string{"event", "health", "aggregate", "internal/emit", "deadletter", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/group", "internal/guard/guarded", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/polling", "internal/pull", "internal/repeats", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire/codec"},
 		tests: []string{"store/memstore"}, sdk: true,
 	},
 	{pkg: "internal/pull", why: "hands batches to a function that asks for them", ours: []string{"internal/lock", "internal/mono", "internal/source", "shard"}},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "payload", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/errtext", "internal/guard", "internal/history", "internal/hostcheck", "internal/lettertext", "payload", "internal/observe", "internal/operate", "internal/queuestate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
-		ours:  []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
-		tests: []string{"kinesistest", "internal/jitter", "internal/proof/benchserver", "payload"}, sdk: true,
+		ours:  []string{"aggregate", "internal/guard", "internal/jitter", "internal/notify", "internal/retry", "internal/streams", "internal/wire", "internal/wire/codec", "shard"},
+		tests: []string{"kinesistest", "internal/proof/benchserver", "payload"}, sdk: true,
 	},
 	{
 		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
-		ours:  []string{".", "aggregate", "deadletter", "internal/failure", "internal/guard", "internal/notify", "internal/retry"},
+		ours:  []string{".", "aggregate", "deadletter", "health", "internal/failure", "internal/guard", "internal/hostcheck", "internal/notify", "internal/retry"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
@@ -92,6 +92,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "internal/errtext", "internal/history", "internal/supervise", "lease"}, tests: []string{"shard"}, pure: true},
+	{pkg: "internal/queuestate", why: "what a queue's numbers and settings mean, and what to do", pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"health", "internal/source", "shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/errtext", "internal/lock", "internal/mono", "lease"}, pure: true},
 	{pkg: "internal/errtext", why: "texts of errors, shortened for people", pure: true, sdk: true},
@@ -99,6 +100,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"health", "internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
 	{pkg: "internal/batch", why: "pages become batches: unpacked, filtered, cut, and gathered while they are not full", ours: []string{"aggregate", "internal/source", "shard"}, pure: true},
+	{pkg: "internal/repeats", why: "recognizes records that a producer sent again, by their numbers", ours: []string{"aggregate", "lease", "shard"}, tests: []string{"internal/proof/longform"}, pure: true},
 	{pkg: "internal/delivery", why: "one batch that is handed over: its records, what is done of it, and the calls that failed", ours: []string{"internal/failure", "internal/lock", "internal/source", "lease", "shard"}, tests: []string{"aggregate"}, pure: true},
 	{pkg: "internal/failure", why: "decides what follows a call of the user's code that failed, and which record kills its workers", ours: []string{"deadletter", "internal/lock", "lease", "shard"}, pure: true},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
@@ -115,7 +117,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
 	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
-	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck", "queue"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
@@ -183,10 +185,10 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "sink/sinktest", why: "the contract of a database for package sink as a test suite, and such a database in memory", ours: []string{".", "sink"}},
 	{
-		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{".", "deadletter", "shard", "sink", "internal/sqltable"},
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position or the keys of records in the transaction; the caller brings the driver",
+		ours: []string{".", "deadletter", "queue", "shard", "sink", "internal/sqltable"},
 	},
-	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry", "queue"}, tests: []string{"event", "deadletter", "kinesistest", "lease", "store/memstore"}, sdk: true},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
 		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"event", "aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
@@ -197,12 +199,12 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer and a producer for OpenTelemetry; on the public API",
-		ours: []string{"event", ".", "health", "aggregate", "producer"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		ours: []string{"event", ".", "health", "aggregate", "producer", "queue"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and dead letters need", sdk: true},
 	{
 		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
-		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "shard", "sink", "sink/sinktest", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
+		tests: []string{"event", ".", "aggregate", "deadletter", "filter", "health", "lambda", "lease", "producer", "shard", "sink", "sink/sinktest", "sink/sqlsink", "window", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/wire", "internal/proof/leaktest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",
@@ -242,11 +244,11 @@ var rows = slices.Concat(commandRows, []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "payload/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "event", "health", "producer", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "event", "health", "producer", "promweir", "queue", "window", "internal/proof/scenario", "internal/history", "internal/kcl/...", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
-		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "store/memstore"}, sdk: true,
+		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{"event", ".", "lease", "kinesistest", "queue", "store/memstore"}, sdk: true,
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
@@ -262,6 +264,10 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
+	{
+		pkg: "internal/proof/queuesim", why: "a queue and its processes in virtual time, from a seed, with faults; the model and the judge share nothing with package queue",
+		ours: []string{".", "aggregate", "deadletter", "internal/jitter", "queue"}, sdk: true,
+	},
 	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{
 		pkg: "internal/proof/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
@@ -273,7 +279,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "queue", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{"event", "health", ".", "dashboard", "shard", "lease", "deadletter", "filter", "payload", "producer", "provision", "queue", "sink/sqlsink", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
@@ -288,7 +294,7 @@ var rows = slices.Concat(commandRows, []row{
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "payload/s3payload", "payload/zstdpayload", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists packages that other packages must not import, whatever the rows say.
-var never = []string{"cmd/...", "internal/proof/sim/..."}
+var never = []string{"cmd/...", "internal/proof/sim/...", "internal/proof/queuesim"}
 
 // impure lists packages that a pure package must not import.
 var impure = []string{

@@ -472,6 +472,10 @@ func TestTheStoreKnowsWhatShardsBring(t *testing.T) {
 			if l.Load+1 < want || l.Load > want+1 {
 				t.Errorf("%s brings %v, want about %v", l.Shard, l.Load, want)
 			}
+			bytes, exact := l.Throughput()
+			if l.Shard == busy && (!exact || bytes < 9_800 || bytes > 10_200) {
+				t.Errorf("%s handles %v bytes a second, exact %t", l.Shard, bytes, exact)
+			}
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -340,7 +340,7 @@ func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)
 			second, err := w.store.View(context.Background(), w.app, "")
 			v, ok := first.value.(lease.View)
 			if ok && err == nil {
-				v.Workers, v.Leader, v.Paused = second.Workers, second.Leader, second.Paused
+				v.Workers, v.Leader, v.Paused, v.PauseNotes = second.Workers, second.Leader, second.Paused, second.PauseNotes
 			}
 			answer(reply{v, first.err})
 		})

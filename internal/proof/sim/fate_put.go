@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
@@ -121,8 +122,31 @@ func (w *world) stores(l *life, stored []model.Stored) {
 			c.ids = append(c.ids, copyID)
 		}
 		w.noteContainer(one.Shard, c, one.Record.Arrival, one.Record.Arrival)
+		if p.drops {
+			w.exemptRepeats(one.Record.Data, c.ids)
+		}
 		w.note(l, "put", one.Shard.Name, len(c.ids), c.ids[0].String()+" "+number)
 		w.duties.late = w.now()
+	}
+}
+
+// exemptRepeats notes which records of a container need not be handled, because the stream has an
+// earlier record with the same number. Handlers must get one copy of each confirmed record in a
+// shard that owns its key, which the judge of producers checks.
+func (w *world) exemptRepeats(data []byte, ids []judge.ID) {
+	var a aggregate.Aggregate
+	if packed, _ := a.Parse(data); !packed {
+		return
+	}
+	for i := range a.Len() {
+		n := a.Record(i).Number()
+		if n.IsZero() {
+			continue
+		}
+		if w.producing.seen[n] {
+			w.judge.Exempt(ids[i])
+		}
+		w.producing.seen[n] = true
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 type producing struct {
 	makers []*maker
 	judge  *judge.Puts
+	// drops is set if workers drop repeats. seen are the numbers of the stored records.
+	drops  bool
+	seen   map[aggregate.Number]bool
 	made   map[judge.ID]madeRecord // accepted records
 	copies map[copyOf]judge.ID     // how consumers name each stored copy
 }
@@ -70,8 +73,10 @@ func (w *world) makeProducers() {
 		return
 	}
 	w.producing = &producing{
-		judge: judge.NewPuts(), made: map[judge.ID]madeRecord{}, copies: map[copyOf]judge.ID{},
+		judge: judge.NewPuts(), seen: map[aggregate.Number]bool{}, made: map[judge.ID]madeRecord{}, copies: map[copyOf]judge.ID{},
 	}
+	drops := roll(w.seed, "drops repeats")
+	w.producing.drops = drops.chance(.6)
 	d := roll(w.seed, "producers")
 	for i := range 1 + d.below(most) {
 		m := &maker{worker: worker{name: fmt.Sprintf("p%d", i), rate: 1}}
@@ -119,6 +124,8 @@ func (w *world) startProducer(of *maker) {
 	})
 	d := roll(w.seed, "producer "+l.who.String())
 	m.options = producerOptions(&d)
+	numbers := roll(w.seed, "numbers "+l.who.String())
+	m.options.Numbered = !m.options.Unordered && !m.options.NoAggregation && numbers.chance(.8)
 	w.note(l, "starts", "", 0, fmt.Sprintf("%+v", m.options))
 	m.options.Logger = quiet
 	var err error

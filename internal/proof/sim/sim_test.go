@@ -28,11 +28,14 @@ var (
 	flagSlow    = flag.Duration("sim.slow", 45*time.Second, "tell of seeds in which it takes longer until all is well again, and why")
 	flagMatrix  = flag.Bool("sim.matrix", false, "print the worker hours of each pair of features, not only the fewest")
 	flagFeature = flag.String("sim.feature", "", "run only the seeds with this feature, by its name in a matrix")
-	flagQuick   = flag.Bool("sim.quick", false, "stop at the first broken promise, and do not ask whether every fault happened")
+	flagQuick   = flag.Bool("sim.quick", false, "stop at the first broken promise, print only that, and do not ask whether every fault happened")
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *flagQuick {
+		*flagShrink, *flagTail = 0, 0
+	}
 	runtime.GOMAXPROCS(1)
 	if f := flag.Lookup("test.memprofile"); f == nil || f.Value.String() == "" {
 		runtime.MemProfileRate = 0

@@ -176,6 +176,14 @@ func (e *Encoder) Null() {
 // tag 1.
 func (e *Encoder) Time(t time.Time) { e.Millis(t.UnixMilli()) }
 
+// Seconds writes a timestamp given in seconds since the epoch, as in Smithy's RPC protocol.
+func (e *Encoder) Seconds(n int64) {
+	if e.format == CBOR {
+		e.buf = append(e.buf, cborTag|1)
+	}
+	e.Int(n)
+}
+
 // Millis writes a timestamp given in milliseconds since the epoch.
 func (e *Encoder) Millis(ms int64) {
 	if e.format == CBOR {

@@ -183,6 +183,9 @@ func (r *SettleQueueRecords) one(c *call, q *queue, entry *receiptEntry) *Error 
 	}
 	switch r.verb {
 	case acknowledge:
+		if r.on == normalPath {
+			q.minute(c.now).acknowledged++
+		}
 		if q.taken++; !q.forgets() {
 			q.ledger.forget(d)
 		}

@@ -164,8 +164,11 @@ func (r *ReceiveQueueRecords) await(c *call, q *queue, at time.Time) {
 	if next, ok := q.ledger.next(); ok {
 		at = earliest(at, next)
 	}
-	if c.now.Before(r.deadline) {
+	switch {
+	case c.now.Before(r.deadline):
 		r.Waiter = q.await(r.on, max(at.Sub(c.now), time.Millisecond))
+	case r.on == normalPath:
+		q.minute(c.now).empty++
 	}
 }
 

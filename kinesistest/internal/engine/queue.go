@@ -51,7 +51,8 @@ type queue struct {
 
 	ledger  *ledger
 	swept   time.Time
-	taken   int64        // acknowledged records
+	taken   int64 // acknowledged records
+	minutes []queueMinute
 	waiting [2][]*Waiter // by path
 }
 
@@ -269,6 +270,9 @@ func (e *Engine) receive(q *queue, now time.Time, on path, limit int, timeout ti
 		out = append(out, received{
 			record: r, handle: e.receipt(q, d, now), recordID: e.recordID(q.stream, d.place), first: d.first, count: d.count,
 		})
+	}
+	if on == normalPath && len(out) > 0 {
+		q.minute(now).received += int64(len(out))
 	}
 	return out
 }

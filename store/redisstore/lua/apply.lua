@@ -72,7 +72,7 @@ function on.delete(a, f, l)
 end
 
 function on.move(a, f, l)
-  l.p, l.k, l.d = a.p, a.o, ''
+  l.p, l.k, l.d, l.q = a.p, a.o, '', ''
   if a.w ~= '0' then l.b = a.w end
   if l.o ~= '' then l.r = l.o end
   own(f, l, '')

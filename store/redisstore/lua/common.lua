@@ -2,7 +2,7 @@
 --
 -- A lease is a JSON object. All its members are strings: f (the fields that never change; only the client reads them),
 -- e epoch, o owner, h heir, r revoked, l last, u shunned, p position, k sort key of the position, w load, b born,
--- d deaths (nil if there are none), n rate (nil if not reported). The members of a session are: b heartbeat count, e ended, d drain, t times, s streams
+-- d deaths, q numbers (nil if there are none), n rate (nil if not reported). The members of a session are: b heartbeat count, e ended, d drain, t times, s streams
 -- (nil if not reported), x (the other fields; only the client reads them). Counts are decimal strings, because Lua's
 -- numbers are exact only below 2^53.
 local APP, LEASES, SESSIONS, OWNED, PAUSED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -143,6 +143,10 @@ local function progress(name, p)
     end
     if p.d and p.d ~= '' then
       l.d = p.d
+      changed[f] = true
+    end
+    if p.q and p.q ~= '' then
+      l.q = p.q
       changed[f] = true
     end
     if p.p == 'end' then

@@ -76,35 +76,41 @@ func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
 // sends each request body as a single buffer. A connection then survives an answer that arrives
 // before the request has been sent completely.
 func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, error) {
-	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
-		return nil, err
-	}
-	if err := f.Role.check(); err != nil {
-		return nil, err
-	}
-	override := func(o *kinesis.Options) {
-		if f.endpoint != "" {
-			o.BaseEndpoint = aws.String(f.endpoint)
-		}
-	}
-	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override).Options().BaseEndpoint })
+	cfg, err := f.kinesisSettings(ctx, t)
 	if err != nil {
 		return nil, err
-	}
-	if f.Role.arn != "" {
-		if cfg, err = f.Role.assume(ctx, f, cfg); err != nil {
-			return nil, err
-		}
 	}
 	f.Service = f.Peer(ctx, "Kinesis")
 	if !f.Reads {
 		whole := func(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) }
-		return f.Patient(kinesis.NewFromConfig(cfg, override, whole)), nil
+		return f.Patient(kinesis.NewFromConfig(cfg, f.override, whole)), nil
 	}
 	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && !f.HTTP2 {
 		cfg.HTTPClient = peers.NoteConnections(own, f.Service)
 	}
-	return kinesis.NewFromConfig(cfg, override), nil
+	return kinesis.NewFromConfig(cfg, f.override), nil
+}
+
+// override sets the endpoint of the flags.
+func (f *Flags) override(o *kinesis.Options) {
+	if f.endpoint != "" {
+		o.BaseEndpoint = aws.String(f.endpoint)
+	}
+}
+
+// kinesisSettings returns the configuration for calls of Kinesis, with the role of the flags.
+func (f *Flags) kinesisSettings(ctx context.Context, t cli.Terminal) (aws.Config, error) {
+	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
+		return aws.Config{}, err
+	}
+	if err := f.Role.check(); err != nil {
+		return aws.Config{}, err
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, f.override).Options().BaseEndpoint })
+	if err == nil && f.Role.arn != "" {
+		cfg, err = f.Role.assume(ctx, f, cfg)
+	}
+	return cfg, err
 }
 
 // Patient returns a copy of client. The copy reports its calls to f.Service.

@@ -63,10 +63,8 @@ func (f *Compress) Encode() func(context.Context, []byte) ([]byte, error) {
 var names = []string{"gzip", "zstd", "glue", "lzutf8"}
 
 // About describes --decode for the help texts of commands.
-const About = `--decode gzip,zstd decodes the payloads that begin with the mark of one of these
-codecs, in the order of the names: "gzip", "zstd", "glue" (removes the header of
-the Glue Schema Registry), and "lzutf8" (as lifion-kinesis compresses). Other
-payloads stay as they are. --filter then applies to the decoded data.`
+const About = `--decode gzip,zstd
+decodes payloads that have the mark of one of these codecs, before --filter.`
 
 // Decode is the flag --decode.
 type Decode struct {
@@ -76,7 +74,7 @@ type Decode struct {
 
 // Register adds the flag.
 func (f *Decode) Register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "decode", "decode payloads that have the mark of one of the `CODECS`: "+strings.Join(names, ", "))
+	cmd.Flags().Var(f, "decode", "decode `CODECS`: "+strings.Join(names, ", "))
 	cli.MustComplete(cmd, "decode", "gzip", "zstd", "gzip,zstd", "glue", "lzutf8")
 }
 

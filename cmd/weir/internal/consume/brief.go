@@ -30,6 +30,7 @@ const briefExamples = `  weir consume --stream flights --app billing --store sql
 var briefly = []briefGroup{
 	{"Input and progress", []briefFlag{
 		{"stream", "NAME", "stream, by name or ARN; may be repeated"},
+		{"queue", "NAME", "a queue, without --app and --store; weir queue consume -h"},
 		{"app", "NAME", "workers with the same name share the progress"},
 		{"store", "URL", "where the progress is kept: sqlite:FILE, dynamodb:TABLE, …"},
 		{"create-store", "", "create the table of the store if it does not exist"},

@@ -4,6 +4,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -51,6 +52,7 @@ type options struct {
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
 	until           untilFlags
+	queue           queueFlags
 	given           []string // the flags of the command line, for the log
 }
 
@@ -67,6 +69,9 @@ func Command(t cli.Terminal) *cobra.Command {
 			if all, _ := cmd.Flags().GetBool("help-all"); all {
 				return cmd.Help()
 			}
+			if cmd.Flags().Changed("queue") {
+				return o.consumeQueue(cmd, t)
+			}
 			url, from, err := o.check(cmd)
 			if err != nil {
 				return err
@@ -76,6 +81,9 @@ func Command(t cli.Terminal) *cobra.Command {
 	}
 	for _, r := range o.table(cmd) {
 		r.register(cmd)
+	}
+	for _, r := range o.queue.rows() {
+		cmd.Flags().Lookup(r.name).Hidden = true // "weir queue consume" shows them
 	}
 	helpFlags(cmd, t)
 	return cmd
@@ -121,7 +129,7 @@ func flagsOf(cmd *cobra.Command) []string {
 	given := []string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case slices.Contains([]string{"app", "worker", "stream", "store"}, f.Name):
+		case slices.Contains([]string{"app", "worker", "stream", "store", "queue"}, f.Name):
 		case slices.Contains(secretFlags, f.Name):
 			given = append(given, "--"+f.Name)
 		default:
@@ -159,6 +167,8 @@ type outlet struct {
 	turn chan struct{}
 }
 
+var errOutput = errors.New("standard output cannot be written")
+
 func newOutlet(t cli.Terminal) *outlet { return &outlet{t, make(chan struct{}, 1)} }
 
 func (o *outlet) write(ctx context.Context, buf []byte) error {
@@ -176,7 +186,7 @@ func (o *outlet) write(ctx context.Context, buf []byte) error {
 	select {
 	case err := <-written:
 		if err != nil { // standard output will not work again, so leave the batch to another worker
-			return weir.Stop(fmt.Errorf("standard output cannot be written: %w", err))
+			return weir.Stop(fmt.Errorf("%w: %w", errOutput, err))
 		}
 		return nil
 	case <-ctx.Done():

@@ -181,12 +181,17 @@ func (a *appending) Handle(ctx context.Context, b *weir.Batch) error {
 	if len(b.Records) == 0 {
 		return nil
 	}
+	return a.write(ctx, lines.Bytes())
+}
+
+// write appends lines to the file, and syncs it to disk.
+func (a *appending) write(ctx context.Context, lines []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	_, err := a.file.Write(lines.Bytes())
+	_, err := a.file.Write(lines)
 	if err == nil {
 		err = a.file.Sync()
 	}

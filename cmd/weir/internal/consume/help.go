@@ -14,8 +14,7 @@ record is handled at least once, and the records of one key in order.
 
 A record is handled when it is on standard output. With --exec, it is handled
 when its command exits with 0; with --lambda, when the function has answered;
-with --to, when it is in a file or an object. Only then does the checkpoint move
-past the record.
+with --to, when it is in a file or an object. Then the checkpoint may pass it.
 
 --exec runs a shell command for each batch, with the records on its standard
 input. After any other exit code than 0, the same batch is handled again after a
@@ -45,11 +44,8 @@ the object arrived. Each record is in exactly one object, even after crashes.
 The bucket must be in the stream's region, and weir needs permission to list,
 read and write. AWS_ENDPOINT_URL_S3 selects another server than AWS.
 
-` + records.AboutFilters + `
-
-` + codecs.About + ` A payload
-that cannot be decoded is rejected, as a record that can never succeed. Dead
-letters contain payloads as they are in the stream.
+` + records.AboutFilters + ` ` + codecs.About + ` A
+record that cannot be decoded is rejected.
 
 If the command or the function fails, its batch is handled again without a
 limit, unless --max-attempts or --max-age sets one. At the limit, weir writes the
@@ -66,9 +62,8 @@ shards. After --stop-timeout it interrupts unfinished batches and reports them;
 they are handled again. The worker ends at most 20 s after that. A second signal
 at least a second later ends it at once.
 
-Standard output has only records. Standard error has the log, one line per
-event. Many flags set the option of the same name in weir's Go package
-(--failover-after is FailoverAfter), whose documentation has more details.
+Standard error has the log, one line per event. Many flags set the option of the
+same name in weir's Go package (--failover-after is FailoverAfter).
 
 ` + records.AboutBinary
 

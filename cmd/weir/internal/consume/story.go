@@ -131,6 +131,7 @@ func countsOf(now, before weir.Counts) []any {
 	}{
 		{"handler_failures", now.HandlerFailures - before.HandlerFailures},
 		{"dead_lettered", now.RecordsDeadLettered - before.RecordsDeadLettered},
+		{"repeats_dropped", now.RepeatsDropped - before.RepeatsDropped},
 		{"filtered", now.RecordsFiltered - before.RecordsFiltered},
 		{"reads_throttled", now.ReadsThrottled - before.ReadsThrottled},
 		{"reads_failed", now.ReadsFailed - before.ReadsFailed},

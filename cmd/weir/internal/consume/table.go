@@ -31,7 +31,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"processes"}
 		start = rule{l.invoke == "", "--lambda-processes and --pass-env apply only to " +
 			"--lambda; --invoke starts no processes"}
-		dead = rule{o.failures.dead != "", "FLAG needs a destination for dead letters: add " +
+		dead = rule{o.failures.dead != "" || o.queue.name != "", "FLAG needs a destination for dead letters: add " +
 			"--dead, such as --dead file:PATH"}
 		whole   = rule{l.window == 0, noWindow}
 		halves  = rule{l.window == 0 || !g.Bisect, noWindow}
@@ -46,6 +46,11 @@ func (o *options) table(cmd *cobra.Command) []row {
 	return append([]row{
 		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
+		{
+			name: "queue", to: &o.queue.name,
+			text: "consume a queue, by `NAME` or ARN, and not the shards of a stream; \"weir queue " +
+				"consume -h\" has the flags for it",
+		},
 		{
 			name: "shard", to: &s.Shards,
 			text: "shard to read, by `ID`; may be repeated",
@@ -413,6 +418,12 @@ func (o *options) table(cmd *cobra.Command) []row {
 				"(without those whose keys belong to another shard) or keep-packed",
 		},
 		{
+			name: "drop-repeats", to: &s.DropRepeats,
+			rules: []rule{{s.Aggregates != weir.KeepPacked, "FLAG cannot be combined with " +
+				"--aggregates keep-packed: leave one of them out"}},
+			text: "drop handled records that were sent again",
+		},
+		{
 			name: "expired",
 			to: cli.OneOf(
 				&s.Expired,
@@ -486,5 +497,5 @@ func (o *options) table(cmd *cobra.Command) []row {
 			text: "wait without a time limit for the service and the store, instead of ending " +
 				"after --connect-timeout",
 		},
-	}, o.reports()...)
+	}, append(o.queue.rows(), o.reports()...)...)
 }

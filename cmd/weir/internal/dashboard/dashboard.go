@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/queues"
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
@@ -21,6 +22,7 @@ type options struct {
 	addr      string
 	hosts     []string
 	noKinesis bool
+	queues    bool
 	writes    pageWrites
 	letters   pageLetters
 }
@@ -46,6 +48,11 @@ otherwise. It never shows payloads. It does show the names of streams, shards
 and workers, positions and error texts. Behind a reverse proxy that passes its
 own host name on, set --host to that name.
 
+With --queues the page shows the queues of the account and region, with a view
+for each and its dead letters. The numbers come from CloudWatch, which bills
+them: six metrics of each queue every 30 s while the page is open. A look at dead
+letters hides them from other processes for a moment.
+
 With --allow-writes, anyone with access to the page can pause and resume an
 application or a stream, drain a worker, and move checkpoints, under the same
 rules as "weir group". The page shows each change first, saves the previous
@@ -61,12 +68,13 @@ dead retry" does the same without a time limit.`,
 		Example: `  weir dashboard --store sqlite:billing.db
   weir dashboard --store dynamodb:weir --addr 127.0.0.1:9000
   weir dashboard --store sqlite:billing.db --no-kinesis
+  weir dashboard --queues
   weir dashboard --store sqlite:billing.db --allow-writes
   weir dashboard --store sqlite:billing.db --dead file:dead.ndjson --allow-writes --retry-exec ./handle
   weir dashboard --store dynamodb:weir --allow-writes --behind-auth --host tools.example.com`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.URL(cmd)
+			url, err := o.url(cmd)
 			if err != nil {
 				return err
 			}
@@ -91,9 +99,21 @@ dead retry" does the same without a time limit.`,
 	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4568", "`ADDR` to listen on; a port alone means this machine, and port 0 any free port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host `NAME` that a reverse proxy on this machine uses for requests; may be repeated")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "do not call Kinesis: show only what is in the store, without shards and lag")
+	cmd.Flags().BoolVar(&o.queues, "queues", false, "show the queues of the account and region, too; then --store is not needed")
 	o.writes.register(cmd)
 	o.letters.register(cmd)
 	return cmd
+}
+
+// url returns the URL of the store. A page of queues needs no store.
+func (o *options) url(cmd *cobra.Command) (stores.URL, error) {
+	if !o.queues || o.Store != "" {
+		return o.URL(cmd)
+	}
+	if o.writes.on || o.letters.dead != "" {
+		return stores.URL{}, cli.Usagef("--allow-writes and --dead are about applications: add --store")
+	}
+	return stores.Parse("memory:")
 }
 
 func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
@@ -115,6 +135,14 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 			return fmt.Errorf("%w; with --no-kinesis the page shows only the content of the store", err)
 		}
 		options.Kinesis, options.Lags = client, shardlag.Asker(client)
+	}
+	if o.queues {
+		flags := queues.Flags{AWS: o.AWS}
+		reader, err := flags.Reader(ctx, t)
+		if err != nil {
+			return err
+		}
+		options.Queues = pageQueues{reader}
 	}
 	closeLetters, err := o.letters.open(ctx, t, &o.AWS, &options)
 	if err != nil {

@@ -204,7 +204,9 @@ func retryCommand(t cli.Terminal) *cobra.Command {
 		Long: `Passes dead letters to a command, one after the other, oldest first. The command
 gets the record on its standard input, as with "weir consume --exec", and
 WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the ID of the dead letter)
-in its environment. If it exits with 0, the dead letter is done. Otherwise the
+in its environment. For a record of a Kinesis queue these are WEIR_QUEUE (the ARN),
+WEIR_RECORD (the record ID, with "+2" for record 2 of an aggregate) and
+WEIR_LETTER. If the command exits with 0, the dead letter is done. Otherwise the
 dead letter stays, and the next one follows. With --exec-results the command
 reports the outcome on its descriptor 3, as with "weir consume --exec-results".
 A dead letter has the payload as it was in the stream. With --decode the command
@@ -331,8 +333,14 @@ func intoStream(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, name 
 	}
 	return func(ctx context.Context, i deadletter.Item) error {
 		_, err := client.PutRecord(ctx, &kinesis.PutRecordInput{
-			StreamName: aws.String(name), PartitionKey: aws.String(cmp.Or(i.PartitionKey, i.ID)), Data: i.Data,
+			StreamName: aws.String(name), PartitionKey: aws.String(keyFor(&i)), Data: i.Data,
 		})
 		return err
 	}, nil
+}
+
+// keyFor returns the partition key for a dead letter. Records of queues may have no key.
+func keyFor(i *deadletter.Item) string {
+	r, _ := i.Queue()
+	return cmp.Or(i.PartitionKey, r.ID, i.ID)
 }

@@ -106,14 +106,14 @@ func TestAPayloadIsDecoded(t *testing.T) {
 		"control":        {[]byte("a\x1b[2J"), "binary", "00000000  61 1b 5b 32 4a                                    |a.[2J|\n"},
 		"a JSON string":  {[]byte("\"a\u202eb\""), "JSON", "\"a\\u202eb\"\n"},
 	} {
-		if what, text := payloadText(c.data); what != c.what || text != c.text {
+		if what, text := PayloadText(c.data); what != c.what || text != c.text {
 			t.Errorf("%s: %s, %q", name, what, text)
 		}
 	}
-	if what, _ := payloadText(damaged); what != "binary" {
+	if what, _ := PayloadText(damaged); what != "binary" {
 		t.Errorf("damaged gzip: %s", what)
 	}
-	if what, text := payloadText(bytes.Repeat([]byte{0}, mostHex+3)); what != "binary" || !strings.HasSuffix(text, "\nand 3 bytes more: --data writes all of them\n") {
+	if what, text := PayloadText(bytes.Repeat([]byte{0}, mostHex+3)); what != "binary" || !strings.HasSuffix(text, "\nand 3 bytes more: --data writes all of them\n") {
 		t.Errorf("many bytes: %s, %q", what, text[len(text)-80:])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,11 +44,19 @@ func letterText(i *deadletter.Item) string {
 	}
 	line("ID", i.ID)
 	line("application", i.App)
-	line("stream", i.Stream)
-	line("shard", i.Shard)
-	line("sequence number", i.SequenceNumber)
-	if i.Position != i.SequenceNumber {
-		line("position", i.Position)
+	if r, ok := i.Queue(); ok {
+		line("queue", r.Queue)
+		line("record ID", r.ID)
+		if r.Sub > 0 {
+			line("in aggregate", "record "+strconv.Itoa(r.Sub))
+		}
+	} else {
+		line("stream", i.Stream)
+		line("shard", i.Shard)
+		line("sequence number", i.SequenceNumber)
+		if i.Position != i.SequenceNumber {
+			line("position", i.Position)
+		}
 	}
 	line("key", i.PartitionKey)
 	line("arrived", when(i.Arrived))
@@ -77,14 +86,14 @@ func letterText(i *deadletter.Item) string {
 	if i.Stack != "" {
 		b.WriteString("\nstack:\n" + cli.VisibleLines(strings.TrimRight(i.Stack, "\n")) + "\n")
 	}
-	what, text := payloadText(i.Data)
+	what, text := PayloadText(i.Data)
 	fmt.Fprintf(&b, "\npayload: %s, %s\n%s", figures.Bytes(int64(len(i.Data))), what, text)
 	return b.String()
 }
 
-// payloadText returns a payload for people, and its format. JSON is indented, control characters in
+// PayloadText returns a payload for people, and its format. JSON is indented, control characters in
 // other text become visible, and everything else becomes hexadecimal digits.
-func payloadText(data []byte) (what, text string) {
+func PayloadText(data []byte) (what, text string) {
 	p := lettertext.Decode(data, shownCodecs())
 	what = p.Kind
 	if p.Codec != "" {

@@ -34,6 +34,7 @@ type options struct {
 	out     cli.Format
 	streams []string
 	look    target.LookFlag
+	queue   string
 }
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -59,12 +60,20 @@ The same problem of many shards, workers or streams is one finding, and an
 outage of the service is one finding for all of them. The exit code is that of
 the worst finding: 3 for an error (records are not handled, or may be lost), 4
 for a warning, 5 if there are only pauses and drains, 0 if nothing is wrong. 1
-means that the command could not look.`,
+means that the command could not look.
+
+With --queue it looks at a queue, and needs neither an application nor a store:
+its status and settings, the records in flight, dead letters, receives that were
+spent, and records that no process receives. The numbers come from CloudWatch.`,
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
+  weir doctor --queue billing
   weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-on-call`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("queue") {
+				return o.examineQueue(cmd, t)
+			}
 			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
@@ -80,6 +89,7 @@ means that the command could not look.`,
 	}
 	o.Register(cmd)
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that the application should read, by `NAME` or ARN; may be repeated (streams with leases are checked anyway)")
+	cmd.Flags().StringVar(&o.queue, "queue", "", "look at a queue, by `NAME` or ARN, and not at an application")
 	o.look.Register(cmd, "how long to watch; by default until each worker has sent a heartbeat or counts as dead")
 	o.out.Register(cmd, "output format")
 	return cmd
@@ -170,12 +180,14 @@ func verdict(f Facts, past observe.Past, now time.Time) health.Verdict {
 }
 
 // exitCode returns the exit code for the worst finding. All findings have been printed already.
-func (r report) exitCode() error {
+func (r report) exitCode() error { return exitCode(r.Findings) }
+
+func exitCode(all []Finding) error {
 	for _, v := range []struct {
 		severity Severity
 		code     cli.ExitCode
 	}{{Error, cli.ExitWrong}, {Warning, cli.ExitWarned}, {Intended, cli.ExitIntended}} {
-		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == v.severity }) {
+		if slices.ContainsFunc(all, func(f Finding) bool { return f.Severity == v.severity }) {
 			return v.code
 		}
 	}
@@ -216,13 +228,17 @@ func (r report) text(prose, columns int) string {
 	if r.Verdict.Sentence != "" {
 		cli.WriteVerdict(&b, r.Verdict, prose)
 	}
+	writeFindings(&b, r.Findings, columns)
+	return b.String()
+}
+
+func writeFindings(b *strings.Builder, all []Finding, columns int) {
 	const indent = "          "
-	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "\n%-*s", len(indent), f.Severity)
+	for _, f := range all {
+		fmt.Fprintf(b, "\n%-*s", len(indent), f.Severity)
 		b.WriteString(cli.Wrapped("["+f.Code+"] "+f.Text, indent, columns))
 		b.WriteString(indent + cli.Wrapped("→ "+f.Do, indent+"  ", columns))
 	}
-	return b.String()
 }
 
 // examine collects the facts. It queries the streams and the lags of the shards while it watches

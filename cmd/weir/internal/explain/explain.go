@@ -21,6 +21,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/queue"
 )
 
 // Error returns one sentence that explains an error and its remedy. weir's own errors have this
@@ -56,9 +57,12 @@ func explained(err error) string {
 		}
 	}
 	var api smithy.APIError
+	var own *queue.Error
 	switch {
 	case errors.Is(err, lease.ErrSetup): // for any cause
 		return SetupText(err)
+	case errors.As(err, &own):
+		return explainQueue(c, own)
 	case errors.As(err, &api):
 		return explainAPI(c, api)
 	}
@@ -97,6 +101,10 @@ func callOf(err error, text string) call {
 		if u, parsed := url.Parse(c.place.URL); parsed == nil {
 			c.endpoint = " at " + u.Scheme + "://" + u.Host
 		}
+	}
+	if own := (*queue.Error)(nil); errors.As(err, &own) { // package queue makes these calls itself
+		c.service, c.op = "Kinesis", &smithy.OperationError{ServiceID: "Kinesis", OperationName: own.Operation, Err: own}
+		return c
 	}
 	if !errors.As(err, &c.op) {
 		return c
@@ -143,6 +151,20 @@ func unreachable(c call, err error) string {
 		return cmp.Or(foreignServer(c.place, c.service), fmt.Sprintf(closed, c.endpoint, c.service))
 	}
 	return ""
+}
+
+// explainQueue explains an error of a call about a queue.
+func explainQueue(c call, e *queue.Error) string {
+	said := strings.TrimSuffix(OneLine(e.Message), ".")
+	switch {
+	case e.Code == "ResourceNotFoundException":
+		return fmt.Sprintf("there is no such queue (%s): check --queue, the region and the endpoint", said)
+	case e.Code == "UnknownOperationException":
+		return fmt.Sprintf("%s%s is not known to the server%s: it has no queues", c.about, e.Operation, c.endpoint)
+	case e.Code == "LimitExceededException" && said != "":
+		return fmt.Sprintf("Kinesis %s exceeds a limit of the service (%s)", e.Operation, said)
+	}
+	return explainAPI(c, &smithy.GenericAPIError{Code: e.Code, Message: e.Message})
 }
 
 // explainAPI explains an error that the service returned.
@@ -237,7 +259,7 @@ func AddressOf(err error) string {
 
 // IsAccessDenied reports whether the service refused a call because the caller lacks a permission.
 func IsAccessDenied(err error) bool {
-	var api smithy.APIError
+	var api interface{ ErrorCode() string }
 	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
 }
 

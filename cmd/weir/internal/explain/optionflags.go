@@ -23,6 +23,10 @@ var otherNames = map[string]string{
 	"Filter.NotJSON": "filter-not-json",
 	"OnFailure":      "dead", "OnFailure.Destination": "dead",
 	"OnFailure.MaxPerMinute": "dead-letters-per-minute",
+
+	// Options of package queue.
+	"MaxBytes": "max-memory", "BatchSize": "batch", "MinBackoff": "retry-min", "MaxBackoff": "retry-max",
+	"KeepPacked": "aggregates", "API": "", "Wait": "", "Events": "",
 }
 
 var inWords = regexp.MustCompile(`([a-z])([A-Z])`)
@@ -38,7 +42,7 @@ func OptionFlag(option string) string {
 }
 
 var optionForm = regexp.MustCompile(
-	`(?:weir: )?\b(?:Reader)?Options\.([A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)*)`)
+	`(?:weir: )?\b(?:Reader|queue\.)?Options\.([A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)*)`)
 
 // fanOutMode matches a constant of weir.FanOutMode. The flag has the same word in lower case.
 var fanOutMode = regexp.MustCompile(`\bFanOut(Off|Existing|Register|Temporary)\b`)

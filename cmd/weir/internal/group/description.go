@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
@@ -318,6 +319,25 @@ func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Mil
 
 func isPaused(paused []string, stream string) bool {
 	return slices.Contains(paused, "") || slices.Contains(paused, stream)
+}
+
+// pausesText returns a sentence about pauses and who began them, like pausedText.
+func pausesText(pauses []pauseInfo) string {
+	var names []string
+	for _, p := range pauses {
+		by := health.Pause(p).String()
+		if p.Stream == "" {
+			return strings.TrimRight(" It is paused "+by, " ") + "."
+		}
+		if by != "" {
+			by = " (" + by + ")"
+		}
+		names = append(names, p.Stream+by)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " Paused: " + cli.List(names) + "."
 }
 
 // pausedText returns a sentence about paused streams, with a leading space. It returns "" if

@@ -47,6 +47,7 @@ func TestDescribe(t *testing.T) {
 	}
 	v := exampleView(t)
 	v.Paused = []string{"s"}
+	v.PauseNotes = map[string]string{"s": lease.PauseNote{By: "ada@laptop", At: time.Date(2026, 1, 2, 14, 3, 0, 0, time.UTC)}.String()}
 	v.Leases[1].Load, v.Leases[3].Load, v.Leases[3].Heir = lease.LoadOf(1<<20), lease.LoadOf(1), lease.Nobody
 	v.Workers[0].Drain = true
 	v.Workers[0].Times = lease.Times{Heartbeat: 1500 * time.Millisecond, Failover: time.Minute, Handoff: time.Minute}
@@ -56,7 +57,7 @@ func TestDescribe(t *testing.T) {
 		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49", Records: 7, Attempts: 1, Held: "of a later version"}},
 		{Key: v.Leases[1].Key, State: "letters cannot be put", For: time.Minute, Why: "no", Failing: lease.Failing{Letters: true}}}
 	d := describe("billing", "s", v, map[string]bool{"S1": true}, 3*time.Second, lags)
-	want := `Application billing; alpha leads (epoch 7). Paused: s.
+	want := `Application billing; alpha leads (epoch 7). Paused: s (by ada@laptop at 14:03 UTC on 2 January).
 
 WORKER  STATE             LEASES  LOAD        HEARTBEAT  FAILOVER  SESSION
 S5      silent            0       –           1 s        5 s       S5

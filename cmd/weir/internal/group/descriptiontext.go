@@ -26,7 +26,7 @@ func (d description) text(columns, prose, findings int) string {
 	case d.Leader != nil:
 		leader = fmt.Sprintf("%s leads (epoch %d)", d.Leader.Worker, d.Leader.Term)
 	}
-	b.WriteString(cli.Wrapped(fmt.Sprintf("Application %s; %s.%s", d.App, leader, pausedText(d.Paused)), "  ", findings) + "\n")
+	b.WriteString(cli.Wrapped(fmt.Sprintf("Application %s; %s.%s", d.App, leader, pausesText(d.Pauses)), "  ", findings) + "\n")
 	if d.Verdict.Sentence != "" {
 		cli.WriteVerdict(&b, d.Verdict, prose)
 		b.WriteString("\n")

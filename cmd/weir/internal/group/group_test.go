@@ -97,7 +97,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 		if text := clitest.MustRun(t, "", "group", "pause", store, "--app=a"); text != "application a was paused already; 0 leases are still held\n" {
 			t.Errorf("paused again: %s", text)
 		}
-		if text := clitest.MustRun(t, "", "group", "describe", store, "--app=a", "--no-lag"); !strings.Contains(text, "It is paused.") || strings.Count(text, "paused  ") != 2 {
+		if text := clitest.MustRun(t, "", "group", "describe", store, "--app=a", "--no-lag"); !strings.Contains(text, "It is paused by ") || strings.Count(text, "paused  ") != 2 {
 			t.Errorf("described as %s", text)
 		}
 		out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "-o=json")

@@ -31,6 +31,7 @@ type putOptions struct {
 	shards int32
 	pack   bool
 	loose  bool
+	number bool
 	large  onTooLarge
 	codec  codecs.Compress
 	quiet  bool
@@ -75,7 +76,8 @@ An invalid line ends the command: all lines before it are put, and none after
 it. So does a line that is too large for a record, unless --on-too-large is
 skip. There is no choice that splits a line: Kinesis does not mark the parts of
 a record, so consumers would handle each part as a line. If an answer of the
-service is lost, a record may be in the stream twice.`,
+service is lost, a record may be in the stream twice. --numbered lets consumers
+of weir recognize that.`,
 		Example: `  weir put --stream flights --key origin flights.ndjson
   weir put --stream flights --create --shards 4 --key origin flights.ndjson
   weir put --stream flights --aggregate --key origin flights.ndjson    cheaper, and faster with few keys
@@ -97,6 +99,12 @@ service is lost, a record may be in the stream twice.`,
 					return cli.Usagef("--shards %d: a stream has 1 to 10000", o.shards)
 				}
 			}
+			switch {
+			case o.number && !o.pack:
+				return cli.Usagef("--numbered needs packed records: add --aggregate")
+			case o.number && o.loose:
+				return cli.Usagef("--numbered cannot be combined with --no-order: leave one of them out")
+			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]
@@ -115,6 +123,8 @@ service is lost, a record may be in the stream twice.`,
 		"pack lines into larger records, in the format of the KPL")
 	cmd.Flags().BoolVar(&o.loose, "no-order", false,
 		"faster with few keys, but records of a key may be reordered if the service refuses some")
+	cmd.Flags().BoolVar(&o.number, "numbered", false,
+		"number the records, so that \"weir consume --drop-repeats\" handles each once; needs --aggregate")
 	cli.Choose(cmd, "on-too-large", &o.large,
 		"what happens at a line that is too large for a record: fail, or skip it",
 		cli.Word("fail", failOnTooLarge, "end the command"),
@@ -162,7 +172,7 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	var position atomic.Int64
 	bar := o.bar(t, size)
 	sender, err := NewSender(Options{
-		Client: client, Stream: o.stream, Loose: o.loose, Aggregate: o.pack,
+		Client: client, Stream: o.stream, Loose: o.loose, Aggregate: o.pack, Numbered: o.number,
 		Taken: func(string) { bar.update(position.Load()) },
 	})
 	if err != nil {

@@ -35,6 +35,8 @@ type Options struct {
 	Loose  bool   // records of a key may be reordered if the service refuses some
 	// Aggregate packs records in the format of the KPL.
 	Aggregate bool
+	// Numbered is that of [producer.Options].
+	Numbered bool
 
 	// Patience is how long the Sender continues while the service stores no record. The default is
 	// a minute.
@@ -103,7 +105,7 @@ func NewSender(o Options) (*Sender, error) {
 		o.Patience = time.Minute
 	}
 	p, err := producer.New(o.Client, producer.Options{
-		Stream: o.Stream, Unordered: o.Loose, NoAggregation: !o.Aggregate, StopOnFailure: true,
+		Stream: o.Stream, Unordered: o.Loose, NoAggregation: !o.Aggregate, Numbered: o.Numbered, StopOnFailure: true,
 		FirstShare: 1, // most users run one weir put at a time
 		MaxRecords: mostRecords, MaxBytes: mostBytes, Logger: slog.New(slog.DiscardHandler),
 	})

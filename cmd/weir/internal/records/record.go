@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/queue"
 )
 
 // Object is a record in the output of -o json. Each object is on its own line.
@@ -56,8 +57,42 @@ func AppendObject(buf []byte, object Object) ([]byte, error) {
 	return append(append(buf, line...), '\n'), nil
 }
 
+// QueueObject is a record of a queue in the output of -o json. A queue record has no shard and no
+// sequence number.
+type QueueObject struct {
+	ID            string  `json:"id"` // the same for each delivery
+	Key           string  `json:"key"`
+	Arrival       string  `json:"arrival"`
+	FirstReceived string  `json:"first_received"`
+	Receives      int     `json:"receives"`              // deliveries, including this one
+	Data          *string `json:"data,omitempty"`        // set if the data is UTF-8
+	Base64        []byte  `json:"data_base64,omitempty"` // set otherwise
+}
+
+// AppendQueue appends a record of a queue to buf as one line: its data, or a JSON object.
+func AppendQueue(buf []byte, out cli.Format, r *queue.Record) ([]byte, error) {
+	if out != cli.FormatJSON {
+		return append(append(buf, r.Data...), '\n'), nil
+	}
+	const form = "2006-01-02T15:04:05.000Z07:00"
+	object := QueueObject{
+		ID: r.Key(), Key: r.PartitionKey, Receives: r.ReceiveCount,
+		Arrival: r.Arrived.UTC().Format(form), FirstReceived: r.FirstReceived.UTC().Format(form),
+	}
+	if utf8.Valid(r.Data) {
+		text := string(r.Data)
+		object.Data = &text
+	} else {
+		object.Base64 = r.Data
+	}
+	line, err := json.Marshal(object)
+	if err != nil {
+		return buf, err
+	}
+	return append(append(buf, line...), '\n'), nil
+}
+
 const AboutBinary = `A newline follows the data of each record. For binary records and records with
 newlines use -o json: it prints one object per line, with the shard, the
 sequence number, the key, the arrival time, and the data, as "data" if it is
-UTF-8 text, otherwise as "data_base64". Records that a producer packed into one
-are unpacked.`
+UTF-8 text, otherwise as "data_base64". Packed records are unpacked.`

@@ -82,7 +82,15 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	if errors.As(err, &exit) {
 		return fmt.Errorf("the command failed: %w%s", err, hint(exit.ExitCode()))
 	}
-	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
+	return weir.Stop(fmt.Errorf("%w: %w", ErrNotRun, err))
+}
+
+// ErrNotRun is wrapped by the error of a handler whose command could not be started at all.
+var ErrNotRun = errors.New("the command cannot be run")
+
+// Run runs the command with an input that the caller has formatted.
+func (e Handler) Run(ctx context.Context, input []byte, env ...string) error {
+	return e.run(ctx, input, env...)
 }
 
 // hint explains the exit codes with which a shell reports that it could not run a program. It
@@ -179,5 +187,8 @@ func (e Handler) Letter(ctx context.Context, i *deadletter.Item) error {
 }
 
 func letterEnvironment(i *deadletter.Item) []string {
+	if r, ok := i.Queue(); ok {
+		return []string{"WEIR_QUEUE=" + r.Queue, "WEIR_RECORD=" + i.Position, "WEIR_LETTER=" + i.ID}
+	}
 	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
 }

@@ -110,12 +110,41 @@ func (e PerRecord) Letter(ctx context.Context, i *deadletter.Item) error {
 	return e.ask(ctx, input, []string{i.ID}, letterEnvironment(i)...).err
 }
 
-// ask runs the command and returns the outcome of the batch. A child process may keep the
-// descriptor open after the command has exited. In that case ask waits for at most Grace.
+// Each runs the command for records that do not depend on each other, and returns the error of each
+// record, in the order of ids. A record that can never succeed has an error of weir.Reject.
+func (e PerRecord) Each(ctx context.Context, input []byte, ids []string, env ...string) []error {
+	said, err := e.results(ctx, input, ids, env...)
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return said.each(err)
+	}
+	each := said.each(nil)
+	for i := range each {
+		if each[i] != nil {
+			each[i] = err // the end of the command may have caused the failure
+		}
+	}
+	return each
+}
+
+// ask runs the command and returns the outcome of the batch.
 func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...string) batchOutcome {
+	said, err := e.results(ctx, input, ids, env...)
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return said.outcome(err)
+	}
+	// The command was ended or did not start. Count its successes so far. Ignore its failures,
+	// because the end of the command may have caused them.
+	return batchOutcome{done: said.outcome(nil).done, err: err}
+}
+
+// results runs the command and returns what it reported. A child process may keep the descriptor
+// open after the command has exited. In that case results waits for at most Grace.
+func (e PerRecord) results(ctx context.Context, input []byte, ids []string, env ...string) (*results, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return batchOutcome{err: fmt.Errorf("there is no pipe for the command's results: %w", err)}
+		return newResults(ids), fmt.Errorf("there is no pipe for the command's results: %w", err)
 	}
 	said, answered, drained := newResults(ids), make(chan struct{}), make(chan struct{})
 	go func() { // ends when r is closed, or earlier
@@ -134,11 +163,5 @@ func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...s
 	late.Stop()
 	_ = r.Close()
 	<-drained
-	var exit *exec.ExitError
-	if err == nil || errors.As(err, &exit) {
-		return said.outcome(err)
-	}
-	// The command was ended or did not start. Count its successes so far. Ignore its failures,
-	// because the end of the command may have caused them.
-	return batchOutcome{done: said.outcome(nil).done, err: err}
+	return said, err
 }

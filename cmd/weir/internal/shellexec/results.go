@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
@@ -34,15 +35,16 @@ const (
 type results struct {
 	ids    map[string]int // index of each record by its ID
 	of     []answer
-	failed int    // lowest index of a record reported as failed or rejected; len(of) if there is none
-	text   string // error text of that record
+	texts  []string // errors of failed and rejected records
+	failed int      // lowest index of a record reported as failed or rejected; len(of) if there is none
+	text   string   // error text of that record
 	lines  int
 	ended  bool
 	broken error // why the results do not count
 }
 
 func newResults(ids []string) *results {
-	a := &results{ids: make(map[string]int, len(ids)), of: make([]answer, len(ids)), failed: len(ids)}
+	a := &results{ids: make(map[string]int, len(ids)), of: make([]answer, len(ids)), texts: make([]string, len(ids)), failed: len(ids)}
 	for i, id := range ids {
 		a.ids[id] = i
 	}
@@ -84,7 +86,7 @@ func (a *results) line(line []byte) error {
 	case !known:
 		return fmt.Errorf("the batch has no record with the id %.140q", l.id)
 	case a.of[i] == saidNothing:
-		a.of[i] = l.answer
+		a.of[i], a.texts[i] = l.answer, l.text
 	case a.of[i] != l.answer:
 		return fmt.Errorf("a second answer for the record %.140q, and another one", l.id)
 	}
@@ -105,15 +107,8 @@ type batchOutcome struct {
 // outcome combines the results with the error of a command that did not exit with 0. A record
 // without a result is not handled.
 func (a *results) outcome(exit error) batchOutcome {
-	switch {
-	case a.broken != nil:
-		return batchOutcome{err: withExit(fmt.Sprintf("the command wrote invalid results, so no record of the batch counts as done: %v", a.broken), exit)}
-	case !a.ended && a.lines == 0 && exit != nil:
-		return batchOutcome{err: exit}
-	case !a.ended && a.lines == 0:
-		return batchOutcome{err: errors.New("the command wrote no results, so no record of the batch counts as done")}
-	case !a.ended:
-		return batchOutcome{err: withExit(`the command's results lack the line {"end":true}, so no record of the batch counts as done`, exit)}
+	if err := a.unusable(exit); err != nil {
+		return batchOutcome{err: err}
 	}
 	done := 0
 	for done < len(a.of) && a.of[done] == saidDone {
@@ -124,18 +119,54 @@ func (a *results) outcome(exit error) batchOutcome {
 	}
 	// A command that failed may be wrong about which records can never succeed.
 	o := batchOutcome{done: done, named: true, rejected: a.of[done] == saidRejected && exit == nil}
-	text := a.text
-	switch said := a.of[done]; {
-	case said == saidNothing:
-		text = "the command wrote no result for the record"
-	case text != "":
-	case said == saidRejected:
-		text = "the command rejected the record"
-	default:
-		text = "the command failed at the record"
-	}
-	o.err = withExit(text, exit)
+	o.err = withExit(failureText(a.of[done], a.text), exit)
 	return o
+}
+
+// unusable returns an error if the results do not count.
+func (a *results) unusable(exit error) error {
+	switch {
+	case a.broken != nil:
+		return withExit(fmt.Sprintf("the command wrote invalid results, so no record of the batch counts as done: %v", a.broken), exit)
+	case !a.ended && a.lines == 0 && exit != nil:
+		return exit
+	case !a.ended && a.lines == 0:
+		return errors.New("the command wrote no results, so no record of the batch counts as done")
+	case !a.ended:
+		return withExit(`the command's results lack the line {"end":true}, so no record of the batch counts as done`, exit)
+	}
+	return nil
+}
+
+// each returns the error of each record, for records that do not depend on each other.
+func (a *results) each(exit error) []error {
+	all := make([]error, len(a.of))
+	whole := a.unusable(exit)
+	for i, said := range a.of {
+		switch {
+		case whole != nil:
+			all[i] = whole
+		case said == saidDone:
+		case said == saidRejected && exit == nil:
+			all[i] = weir.Reject(errors.New(failureText(said, a.texts[i])))
+		default:
+			all[i] = withExit(failureText(said, a.texts[i]), exit)
+		}
+	}
+	return all
+}
+
+// failureText returns the error text of a record that was not reported as done.
+func failureText(said answer, text string) string {
+	switch {
+	case said == saidNothing:
+		return "the command wrote no result for the record"
+	case text != "":
+		return text
+	case said == saidRejected:
+		return "the command rejected the record"
+	}
+	return "the command failed at the record"
 }
 
 func withExit(text string, exit error) error {

@@ -60,8 +60,8 @@ it is registered: "weir fanout" lists and removes consumers.
 
 ` + records.AboutFilters + ` --limit counts printed records.
 
-` + codecs.About + ` A payload
-that cannot be decoded is printed as it is, with a note on standard error.
+` + codecs.About + ` A
+record that cannot be decoded is printed as it is, with a note.
 
 ` + records.AboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on

@@ -16,7 +16,7 @@ import (
 )
 
 // A KCL reads each record of weir's producer once, and those of each key in order, while the stream
-// is split and merged. Some records have tags.
+// is split and merged. Records have numbers, and some have tags.
 func TestTheKCLReadsWhatWeirPacks(t *testing.T) {
 	const records, keys = 20_000, 97
 	srv := kinesistest.NewServer(t, kinesistest.Config{
@@ -27,7 +27,7 @@ func TestTheKCLReadsWhatWeirPacks(t *testing.T) {
 	defer stop()
 
 	p, err := producer.New(srv.Client(), producer.Options{
-		Stream: "orders", FirstShare: 1, MaxRecords: 2000, Logger: slog.New(slog.DiscardHandler),
+		Stream: "orders", Numbered: true, FirstShare: 1, MaxRecords: 2000, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

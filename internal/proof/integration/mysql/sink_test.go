@@ -24,6 +24,10 @@ func TestSinkOnMariaDB(t *testing.T) { sinks.Run(t, place(t, mariadb)) }
 
 func TestSinkOnMySQL(t *testing.T) { sinks.Run(t, place(t, proper())) }
 
+func TestQueueSinkOnMariaDB(t *testing.T) { sinks.RunQueues(t, place(t, mariadb)) }
+
+func TestQueueSinkOnMySQL(t *testing.T) { sinks.RunQueues(t, place(t, proper())) }
+
 func BenchmarkSink(b *testing.B) {
 	b.Run("MariaDB", func(b *testing.B) { sinks.Bench(b, place(b, mariadb)) })
 	b.Run("MySQL", func(b *testing.B) { sinks.Bench(b, place(b, proper())) })

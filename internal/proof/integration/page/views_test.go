@@ -67,10 +67,37 @@ func openFull(t *testing.T) (*site, *fragile) {
 		t.Fatal(err)
 	}
 	return open(t, store, dashboard.Options{
-		Kinesis: kinesis.Client(), Letters: dead, LettersPlace: "file:dead.ndjson", ShowPayloads: true,
+		Kinesis: kinesis.Client(), Queues: someQueues{}, Letters: dead, LettersPlace: "file:dead.ndjson", ShowPayloads: true,
 		Authorize:    func(*http.Request, dashboard.Action) error { return nil },
 		SaveProgress: func(context.Context, string, []byte) (string, error) { return "the-safe", nil },
 	}), store
+}
+
+// someQueues are queues with a long name, and with dead letters.
+type someQueues struct{}
+
+func (someQueues) Queues(context.Context) ([]dashboard.Queue, error) {
+	now := time.Now()
+	return []dashboard.Queue{
+		{
+			Name: "bills", ARN: "arn:aws:kinesis:eu-central-1:000000000000:queue/rqnxzsvxpynnywdqpdtebwripp", Stream: "orders", Status: "ACTIVE",
+			Created: now, MaxReceiveCount: 6, Visibility: 30 * time.Second, Retention: 24 * time.Hour,
+			Metrics: dashboard.QueueMetrics{At: now, Visible: 1_000_000, InFlight: 119_000, DeadLetters: 60, Over: time.Hour, Received: 20_000, Acknowledged: 9000, NewDeadLetters: 12},
+		},
+		{
+			Name: strings.Repeat("long-name-", 12), ARN: "arn:aws:kinesis:eu-central-1:000000000000:queue/b", Stream: "orders", Status: "CREATING", Created: now,
+			NoDeadLetters: true, Metrics: dashboard.QueueMetrics{Visible: -1, InFlight: -1, DeadLetters: -1, Over: time.Hour}, MetricsErr: "no permission for CloudWatch GetMetricData",
+		},
+	}, nil
+}
+
+func (someQueues) DeadLetters(_ context.Context, _ string, most int) (all []dashboard.QueueLetter, err error) {
+	for i := range most {
+		all = append(all, dashboard.QueueLetter{
+			RecordID: fmt.Sprintf("3f1c9a40d2b84c55a0f6d1c2b3e4%04d", i), Arrived: time.Now(), FirstReceived: time.Now(), Receives: 7, Data: []byte(`{"amount": 12, "currency": "ZZZ"}`),
+		})
+	}
+	return all, nil
 }
 
 const opened = `document.querySelectorAll("details").forEach((d) => { d.open = true; }); true`
@@ -88,6 +115,9 @@ func TestNoWorkingViewHasAFaultOfAccessibility(t *testing.T) {
 				{"found", "app?app=billing&find=shard+1", "Show all shards", ""},
 				{"letters", "letters?app=billing", "grouped by error", ""},
 				{"letters-open", "letters?app=billing", "grouped by error", opened},
+				{"queue", "queue?queue=bills", "Look at the dead letters", ""},
+				{"queue-dead", "queue?queue=bills&dead=1", "there are more", opened},
+				{"queue-new", "queue?queue=" + strings.Repeat("long-name-", 12), "CREATING", ""},
 				{"events", "events?app=billing", "Events of billing", ""},
 				{"change", "change?app=billing", "Pause …", ""},
 				{"pause", "change?app=billing", "Pause …", opened},
@@ -161,7 +191,8 @@ func TestTheKeyboardReachesEachControl(t *testing.T) {
 		view string
 		want []string
 	}{
-		{"", []string{"a billing"}},
+		{"", []string{"a billing", "a bills"}},
+		{"queue?queue=bills", []string{"a All applications", "a Look at the dead letters"}},
 		{"app?app=billing", []string{"a All applications", "a Workers 0", "a Events 0", "a Dead letters", "a Change this application", "a 15m", "a lag", "input find", "button Find", "a A row for each shard", "a 40 shards"}},
 		{"app?app=billing&rows=all", []string{"input find", "a 0", "a 39"}},
 		{"app?app=billing&find=shardId", []string{"a Show all shards", "a 1"}},
@@ -202,6 +233,11 @@ func TestEachViewWorksWithoutScripts(t *testing.T) {
 	s.goTo(chromedp.Navigate(s.url))
 	// A page that loads itself again would take the focus and the text of a field from the user.
 	s.do(chromedp.WaitNotPresent(`meta[http-equiv="refresh"]`))
+	s.goTo(chromedp.Click(`a[href="queue?queue=bills"]`))
+	s.says("119,000 of 120,000 at most")
+	s.goTo(chromedp.Click(`a[href*="dead=1"]`))
+	s.says("dead letters; there are more")
+	s.goTo(chromedp.Navigate(s.url))
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))
 	s.says("Next steps:")
 	s.goTo(chromedp.Click(`noscript a`))

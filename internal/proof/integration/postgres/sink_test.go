@@ -28,6 +28,8 @@ func place(t testing.TB) sinks.Place {
 
 func TestSink(t *testing.T) { sinks.Run(t, place(t)) }
 
+func TestQueueSink(t *testing.T) { sinks.RunQueues(t, place(t)) }
+
 func BenchmarkSinkPartitions(b *testing.B) { sinks.BenchPartitions(b, place(b)) }
 
 func BenchmarkSink(b *testing.B) { sinks.Bench(b, place(b)) }

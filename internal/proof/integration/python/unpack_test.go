@@ -13,13 +13,13 @@ import (
 )
 
 // aws-kinesis-agg unpacks each record of weir's producer once, and those of each key in order. Some
-// records have tags.
+// records have tags, and all have numbers.
 func TestAwsKinesisAggUnpacksWhatWeirPacks(t *testing.T) {
 	const records, keys = 20_000, 97
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true})
 	srv.CreateStream("orders", 3)
 	p, err := producer.New(srv.Client(), producer.Options{
-		Stream: "orders", FirstShare: 1, Logger: slog.New(slog.DiscardHandler),
+		Stream: "orders", Numbered: true, FirstShare: 1, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

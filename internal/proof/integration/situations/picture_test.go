@@ -28,7 +28,7 @@ const (
 	wide   = 900 // pixels of a picture
 	high   = 760 // at most
 	heavy  = 60 << 10
-	colors = 24
+	colors = 30
 )
 
 // browser is a browser that takes pictures, one after the other.
@@ -113,7 +113,7 @@ func (b *browser) picture(t *testing.T, url, name string) {
 
 // reduced returns a picture with few colours, which makes its file small. It keeps the most
 // frequent colours, but only one of colours that look alike: the dots of a pattern are few pixels,
-// and they must stay visible.
+// and they must stay visible. It keeps the colours of states exactly, because their key is small.
 func reduced(shot []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -132,6 +132,11 @@ func reduced(shot []byte) ([]byte, error) {
 	}
 	slices.SortFunc(all, func(a, b color.RGBA) int { return count[b] - count[a] })
 	palette := color.Palette{}
+	for _, c := range stateColors {
+		if count[c] > 0 {
+			palette = append(palette, c)
+		}
+	}
 	for _, c := range all {
 		if len(palette) < colors && !slices.ContainsFunc(palette, func(p color.Color) bool { return alike(p.(color.RGBA), c) }) {
 			palette = append(palette, c)
@@ -142,6 +147,12 @@ func reduced(shot []byte) ([]byte, error) {
 	var b bytes.Buffer
 	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small)
 	return b.Bytes(), err
+}
+
+// stateColors are the colours of states in page.css, in the light scheme.
+var stateColors = []color.RGBA{
+	{0xa9, 0xcf, 0xb5, 0xff}, {0xf2, 0xd1, 0x84, 0xff}, {0xf0, 0xa5, 0x8f, 0xff},
+	{0xe0, 0x70, 0x5c, 0xff}, {0xc9, 0xcc, 0xd4, 0xff}, {0xe4, 0xe9, 0xee, 0xff},
 }
 
 // alike reports whether two colours differ little.

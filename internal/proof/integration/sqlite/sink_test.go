@@ -22,4 +22,6 @@ func place() sinks.Place {
 
 func TestSink(t *testing.T) { sinks.Run(t, place()) }
 
+func TestQueueSink(t *testing.T) { sinks.RunQueues(t, place()) }
+
 func BenchmarkSink(b *testing.B) { sinks.Bench(b, place()) }

@@ -115,7 +115,7 @@ func MigrateAnyTime(t *testing.T, k Kind, dsn string) *sql.DB {
 	}
 	wg.Wait()
 	_, db := k.Open(t, dsn, sqlstore.Options{})
-	if got := Text(t, db, "SELECT concat(count(*), ' row, version ', max(version)) FROM weir_schema"); got != "1 row, version 6" {
+	if got := Text(t, db, "SELECT concat(count(*), ' row, version ', max(version)) FROM weir_schema"); got != "1 row, version 7" {
 		t.Errorf("the version table says: %s", got)
 	}
 	return db

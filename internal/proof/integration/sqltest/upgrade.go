@@ -20,6 +20,7 @@ func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	Exec(t, db, "ALTER TABLE weir_sessions DROP COLUMN times")
 	Exec(t, db, "ALTER TABLE weir_leases DROP COLUMN deaths")
 	Exec(t, db, "ALTER TABLE weir_leases DROP COLUMN rate")
+	Exec(t, db, "ALTER TABLE weir_leases DROP COLUMN numbers")
 	Exec(t, db, "ALTER TABLE weir_applications DROP COLUMN pause_notes")
 	Exec(t, db, "DROP TABLE weir_history")
 	Exec(t, db, "UPDATE weir_schema SET version = 1")

@@ -48,6 +48,9 @@ type Setup struct {
 	SinkDialect int
 	// SinkPartitions is the number of partitions of that sink.
 	SinkPartitions int
+	// Queue is the name of a queue, whose records are applied to the database at Place. "" means
+	// that the worker reads Stream.
+	Queue string `json:",omitempty"`
 
 	Journal string // path of the journal; Start sets it
 
@@ -98,6 +101,9 @@ func (s Setup) work() error {
 		return err
 	}
 	defer journal.Close()
+	if s.Queue != "" {
+		return s.applyQueue(ctx)
+	}
 	store, closer, err := servers.OpenStore(s.Kind, s.Place)
 	if err != nil {
 		return err

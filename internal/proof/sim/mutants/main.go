@@ -1,6 +1,7 @@
 // Command mutants checks that the simulation detects broken versions of weir. It applies each of
 // the mutations in internal/proof/sim/mutations, one at a time and without changing a file. It
-// prints a table. It fails if a mutation is not detected, or does not fit the code any more.
+// prints a table. It fails if a mutation is not detected, or does not fit the code any more. With
+// -of internal/proof/queuesim it does the same with the simulation of queues.
 //
 // The unchanged weir must keep its promises with the seeds that detect a mutation. Otherwise the
 // result would say nothing about the mutation.
@@ -29,12 +30,13 @@ import (
 )
 
 func main() {
+	of := flag.String("of", simulations[0], "the package of the simulation, with its folder of mutations")
 	only := flag.String("only", "", "those whose names match")
 	seeds := flag.Int("seeds", 200, "in how many seeds of each of its profiles a mutation has to be noticed")
 	bound := flag.Duration("bound", 10*time.Minute, "how long that may take; one that makes the simulation hang is not noticed")
 	check := flag.Bool("check", false, "only see whether they fit the code")
 	flag.Parse()
-	left, err := run(*only, *seeds, *bound, *check)
+	left, err := run(*of, *only, *seeds, *bound, *check)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -45,12 +47,15 @@ func main() {
 	}
 }
 
-func run(only string, most int, bound time.Duration, check bool) (unnoticed int, err error) {
+// simulations are the packages that have mutations.
+var simulations = []string{"internal/proof/sim", "internal/proof/queuesim"}
+
+func run(of, only string, most int, bound time.Duration, check bool) (unnoticed int, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return 0, err
 	}
-	files, err := filepath.Glob("internal/proof/sim/mutations/*.txt")
+	files, err := filepath.Glob(of + "/mutations/*.txt")
 	if err != nil || len(files) == 0 {
 		return 0, errors.Join(err, errors.New("no mutations: run this in the root of the module"))
 	}
@@ -63,6 +68,7 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 	var chosen []mutation
 	for _, file := range files {
 		m, err := read(file, most)
+		m.of = of
 		if err != nil {
 			return 0, err
 		}
@@ -76,7 +82,7 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 	if check {
 		return 0, nil
 	}
-	binary, err := build(dir, "control", "")
+	binary, err := build(dir, of, "control", "")
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +126,7 @@ func (c control) clean(some seeds) error {
 
 // try builds the simulation with the mutation and runs it.
 func (m *mutation) try(dir string, bound time.Duration) verdict {
-	binary, err := build(dir, m.name, m.list)
+	binary, err := build(dir, m.of, m.name, m.list)
 	if err != nil {
 		return verdict{how: "FAILED: " + err.Error()}
 	}
@@ -129,7 +135,7 @@ func (m *mutation) try(dir string, bound time.Duration) verdict {
 	return simulate(binary, some, bound).verdict(some, m.breaks)
 }
 
-func build(dir, name, overlay string) (binary string, err error) {
+func build(dir, of, name, overlay string) (binary string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	binary = filepath.Join(dir, name+".test")
@@ -137,7 +143,7 @@ func build(dir, name, overlay string) (binary string, err error) {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	if out, err := exec.CommandContext(ctx, "go", append(args, "./internal/proof/sim")...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", append(args, "./"+of)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not build: %w\n%s", name, err, out)
 	}
 	return binary, nil
@@ -147,6 +153,6 @@ func simulate(binary string, some seeds, bound time.Duration) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, "-test.run=^TestSimulations$", "-test.timeout=0", fmt.Sprintf("-sim.seed=%d", some.first),
-		fmt.Sprintf("-sim.seeds=%d", some.count), "-sim.profile="+strings.Join(some.profiles, ","), "-sim.quick", "-sim.shrink=0", "-sim.tail=0").CombinedOutput()
+		fmt.Sprintf("-sim.seeds=%d", some.count), "-sim.profile="+strings.Join(some.profiles, ","), "-sim.quick").CombinedOutput()
 	return outcome{out: out, err: err, late: ctx.Err() != nil}
 }

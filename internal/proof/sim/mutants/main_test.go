@@ -12,8 +12,10 @@ import (
 // fails after a change, adapt the mutation.
 func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../../..")
-	if _, err := run("", 0, 0, true); err != nil {
-		t.Error(err)
+	for _, of := range simulations {
+		if _, err := run(of, "", 0, 0, true); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -24,6 +26,19 @@ func TestTheNumberOfMutationsIsStated(t *testing.T) {
 	files, err := filepath.Glob("internal/proof/sim/mutations/*.txt")
 	if err != nil {
 		t.Fatal(err)
+	}
+	queues, err := filepath.Glob("internal/proof/queuesim/mutations/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"docs/decisions/0026-queues.md", "docs/correctness.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(" in %d ways", len(queues)); !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", page, want)
+		}
 	}
 	for _, page := range []string{"Makefile", "docs/correctness.md"} {
 		text, err := os.ReadFile(page)

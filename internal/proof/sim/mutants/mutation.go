@@ -12,6 +12,7 @@ import (
 type edit struct{ path, old, new string }
 
 type mutation struct {
+	of           string // package of the simulation
 	name, breaks string
 	profiles     []string
 	seeds        int // number of seeds per profile

@@ -120,7 +120,7 @@ func (o outcome) crash() (what string, ours bool) {
 				return what, false
 			}
 		case what != "" && strings.HasPrefix(line, module):
-			return what, !strings.HasPrefix(line, module+"/internal/proof/sim")
+			return what, !strings.HasPrefix(line, module+"/internal/proof/sim") && !strings.HasPrefix(line, module+"/internal/proof/queuesim")
 		}
 	}
 	return what, false

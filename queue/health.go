@@ -1,0 +1,207 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/hostcheck"
+)
+
+// troubleAfter is how long receives or handlers fail before a consumer is not ready or stalled.
+const troubleAfter = time.Minute
+
+// standing is what a consumer knows about its runs.
+type standing struct {
+	running, returned, stopping bool
+	// received is when a receive last succeeded in this run. receiveFails is when the first of the
+	// failed receives after it ended, and why is the last error.
+	received, receiveFails time.Time
+	why                    error
+	// handlerFails is when the first of the failed calls of the handler ended that followed the
+	// last record that the handler succeeded with. outstanding is the number of records in the
+	// process.
+	handlerFails time.Time
+	outstanding  int
+}
+
+// Status is the result of [Consumer.Health].
+type Status struct {
+	// State is one of these. [health.OK]: the consumer receives records, and handles them.
+	// [health.NotKnown]: no receive has succeeded or failed yet. [health.Unread]: receives have
+	// failed for a minute, or Run is not running. [health.Stalled]: the process has records, and no
+	// call of the handler has succeeded for a minute.
+	State health.State
+	// Since is when a state other than OK and NotKnown began, or zero.
+	Since time.Time
+	// Reason is a sentence without names of records. It is "" if State is OK.
+	Reason string
+}
+
+// live returns why a restart of the process would help, or nil.
+func (s *standing) live() error {
+	if s.returned && !s.running {
+		return errors.New("Run has returned")
+	}
+	return nil
+}
+
+// ready returns why the consumer does not take part in handling the queue, or nil.
+func (s *standing) ready(now time.Time) error {
+	switch {
+	case !s.running:
+		return errors.New("Run was not called, or has returned")
+	case s.stopping:
+		return errors.New("the consumer is stopping")
+	case s.received.IsZero() && s.why == nil:
+		return errors.New("no call for the queue has succeeded yet")
+	case s.failing(now) || s.received.IsZero():
+		return fmt.Errorf("receives fail: %w", s.why)
+	}
+	return nil
+}
+
+func (s *standing) failing(now time.Time) bool {
+	return !s.receiveFails.IsZero() && now.Sub(s.receiveFails) >= troubleAfter
+}
+
+// receiveFailed notes the failure of a receive, or of a call before the first one.
+func (s *standing) receiveFailed(err error, at time.Time) {
+	s.why = err
+	if s.receiveFails.IsZero() {
+		s.receiveFails = at
+	}
+}
+
+// receiveWorked notes a receive that succeeded.
+func (s *standing) receiveWorked(at time.Time) {
+	s.received, s.receiveFails, s.why = at, time.Time{}, nil
+}
+
+// handled notes the end of a call of the handler.
+func (s *standing) handled(worked bool, at time.Time) {
+	switch {
+	case worked:
+		s.handlerFails = time.Time{}
+	case s.handlerFails.IsZero():
+		s.handlerFails = at
+	}
+}
+
+// status returns the status at a time.
+func (s *standing) status(now time.Time) Status {
+	switch {
+	case !s.running:
+		return Status{State: health.Unread, Reason: "Run was not called, or has returned"}
+	case s.failing(now):
+		return Status{State: health.Unread, Since: s.receiveFails, Reason: "receives fail"}
+	case s.outstanding > 0 && !s.handlerFails.IsZero() && now.Sub(s.handlerFails) >= troubleAfter:
+		return Status{State: health.Stalled, Since: s.handlerFails, Reason: "the handler fails at every record"}
+	case s.received.IsZero():
+		return Status{State: health.NotKnown, Reason: "no receive has ended yet"}
+	}
+	return Status{State: health.OK}
+}
+
+// stand changes what the consumer knows about its run.
+func (c *Consumer) stand(change func(*standing)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.standing)
+}
+
+func (c *Consumer) standingNow() standing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.standing
+	s.outstanding = c.counts.InFlight
+	return s
+}
+
+// Live returns an error if a restart of the process would help: Run has returned. It returns nil
+// before Run, and while the service or the handler fails. Live, Ready and Health are cheap and may
+// be called at any time.
+func (c *Consumer) Live() error {
+	s := c.standingNow()
+	return s.live()
+}
+
+// Ready returns nil while this consumer receives records: Run is active and is not stopping, and
+// receives have succeeded and have not been failing for a minute. The error says which condition is
+// not met.
+func (c *Consumer) Ready() error {
+	s := c.standingNow()
+	return s.ready(time.Now())
+}
+
+// Health returns the state of this consumer, as far as the process knows it. It does not know how
+// many records wait in the queue; see the metrics VisibleQueueRecords and
+// VisibleDeadLetterQueueRecords of CloudWatch.
+func (c *Consumer) Health() Status {
+	s := c.standingNow()
+	return s.status(time.Now())
+}
+
+// HealthHandler returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez,
+// and [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body
+// says whether the check passed, why not, and the state, with its reason and start; the state does
+// not change the status. It contains no names and no texts of the handler's errors.
+//
+// Other paths, methods and hosts are refused as by [weir.Consumer.HealthHandler].
+func (c *Consumer) HealthHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !hostcheck.Allows(req) {
+			http.Error(w, "over a loopback address, health checks are served only to requests for localhost and IP addresses", http.StatusForbidden)
+			return
+		}
+		s, now := c.standingNow(), time.Now()
+		var err error
+		switch path.Base(req.URL.Path) {
+		case "livez":
+			err = s.live()
+		case "readyz":
+			if s.why != nil {
+				s.why = errors.New("see the log") // it may contain names
+			}
+			err = s.ready(now)
+		default:
+			http.NotFound(w, req)
+			return
+		}
+		if req.Method != http.MethodGet && req.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		is := s.status(now)
+		answer := healthAnswer{OK: err == nil, Reasons: []string{}, InFlight: s.outstanding, State: is.State.Label(), Reason: is.Reason, Since: is.Since}
+		status := http.StatusOK
+		if err != nil {
+			status, answer.Reasons = http.StatusServiceUnavailable, []string{err.Error()}
+		}
+		body, err := json.Marshal(answer)
+		if err != nil { // cannot be
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		if req.Method == http.MethodGet {
+			_, _ = w.Write(append(body, '\n')) // the caller may have left
+		}
+	})
+}
+
+type healthAnswer struct {
+	OK       bool      `json:"ok"`
+	Reasons  []string  `json:"reasons"`
+	InFlight int       `json:"in_flight"` // deliveries that this process has
+	State    string    `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+}
