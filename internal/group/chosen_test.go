@@ -71,8 +71,8 @@ func TestUnwantedLeases(t *testing.T) {
 	}
 }
 
-// The leases of a deleted stream do not decide which shards of the new stream are read. Their shards
-// count as ancestors as the new stream has them, before the leases are replaced.
+// The leases of a deleted stream do not decide which shards of the new stream are read. Their
+// shards count as ancestors as the new stream has them, before the leases are replaced.
 func TestARecreatedStreamKeepsTheChoice(t *testing.T) {
 	of := func(id string, epoch uint64) lease.Lease {
 		return lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: epoch, Position: shard.Oldest, Born: 1}

@@ -51,8 +51,8 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 	return actions, true
 }
 
-// stale reports whether a lease is of a deleted stream, and the listing is of a newer stream with the
-// same name.
+// stale reports whether a lease is of a deleted stream, and the listing is of a newer stream with
+// the same name.
 func (l Listing) stale(of lease.Lease) bool {
 	return l.Born != 0 && of.Born != 0 && of.Born < l.Born
 }
