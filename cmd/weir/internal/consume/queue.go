@@ -74,7 +74,7 @@ var ofQueues = map[string]string{
 	"dead":            "", "outage-grace": "", "dead-letters-per-minute": "",
 	"exec-credentials": "", "exec-results": "", "output": "",
 	"max-memory":       "memory for records and answers, 40MiB to 1024GiB (default 128MiB)",
-	"aggregates":       "",
+	"aggregates":       "how to handle records that the KPL has packed into one: unpack, or keep-packed, which is the default for functions",
 	"retry-min":        "the first pause before a failed record is handled again; each further pause is twice as long (default 1s)",
 	"retry-max":        "the longest pause before a failed record is handled again (default 1m)",
 	"stop-timeout":     "how long handlers may take to finish at the end (default 30s)",
@@ -90,7 +90,8 @@ var ofQueues = map[string]string{
 	"batch-size":                    "Lambda's name for --batch (default 10)",
 	"maximum-retry-attempts":        "retries of a failed record until it is set aside, one less than --max-attempts; -1 is no limit (default -1)",
 	"filter-criteria":               "",
-	"log":                           "", "endpoint": "", "role": "", "wait": "",
+	"log":                           "", "endpoint": "", "role": "",
+	"wait":   "wait without a time limit for the service, instead of ending after --connect-timeout",
 	"health": "", "metrics": "",
 }
 
