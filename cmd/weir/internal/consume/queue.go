@@ -299,7 +299,7 @@ a dead letter of the queue, or with --dead of that place. "weir queue dead" and
 
 Ctrl-C and SIGTERM stop the consumer gracefully: it receives no more, finishes
 what it handles, acknowledges it and gives the rest back. After --stop-timeout it
-interrupts commands. A second signal at least a second later ends it at once;
+interrupts commands, and kills them 1 s later. A second signal at least a second later ends it at once;
 its records are delivered again after --hold.
 
 With -o json a line has the record's ID, the key, the times of arrival and of the

@@ -163,3 +163,17 @@ func TestTheEnvironmentOfACommandForAQueue(t *testing.T) {
 		t.Errorf("it ends with %d: %s", code, c.Err)
 	}
 }
+
+// A stop kills a command that ignores signals, and its record stays in the queue.
+func TestAStopKillsTheCommandForAQueue(t *testing.T) {
+	t.Parallel()
+	s, args := startQueue(t, "one")
+	c := clitest.Start(t, "", append(args, "--stop-timeout=50ms", "--exec=trap '' TERM; echo begun; sleep 100; sleep 100")...)
+	c.Out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "begun") })
+	if code := c.Interrupt(t); code != cli.ExitDone || strings.Contains(c.Err.String(), "handlers still run") {
+		t.Errorf("exit code %d, %s", code, c.Err)
+	}
+	if now := s.QueueState("billing"); now.Acknowledged != 0 {
+		t.Errorf("the queue is %+v", now)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weir-go/weir"
@@ -16,6 +17,10 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/queue"
 )
+
+// queueGrace is how long a command may take to end after it was asked to end. It must be shorter
+// than the time for which package queue waits for handlers after StopTimeout, which is 2 s.
+const queueGrace = time.Second
 
 // queueHandler handles the records of a queue by a command, a file or standard output.
 type queueHandler struct {
@@ -47,7 +52,7 @@ func (o *options) queueHandler(t cli.Terminal, d *queue.Description, region stri
 		}
 		return vars
 	}
-	shell := shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}
+	shell := shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials, Grace: queueGrace}
 	switch {
 	case o.execResults.On:
 		h.handle = func(ctx context.Context, all []queue.Record) error {
