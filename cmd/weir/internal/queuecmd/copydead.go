@@ -62,7 +62,7 @@ most places keep one of them.`,
 					app = q.Name
 				}
 				n := 0
-				err = c.each(ctx, l, ids, func(some []queue.Delivery) error {
+				_, err = c.each(ctx, l, ids, func(some []queue.Delivery) error {
 					all := make([]deadletter.Letter, len(some))
 					for i := range some {
 						all[i] = copyOf(&some[i], q, app, time.Now())

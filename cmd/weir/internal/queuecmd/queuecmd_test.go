@@ -180,3 +180,22 @@ func TestDeadLettersOfAQueue(t *testing.T) {
 		t.Errorf("the queue is %+v", now)
 	}
 }
+
+// A restored record that fails again at once is restored only once, so that the command ends.
+func TestADeadLetterIsRestoredOnce(t *testing.T) {
+	t.Parallel()
+	s, endpoint := clitest.Kinesis(t)
+	s.CreateOnDemandStream("orders")
+	s.CreateQueue(kinesistest.Queue{Stream: "orders", Name: "q", MaxReceiveCount: 1})
+	s.Put("orders", "k", []byte("poison"))
+	c := clitest.Start(t, "", "queue", "consume", "--queue=q", "--exec=exit 1", "--max-attempts=1", "--outage-grace=0", endpoint)
+	for i := range 2 {
+		c.Err.Await(t, "a dead letter", func(all string) bool { return strings.Count(all, "a record was set aside") > i })
+		if said := clitest.MustRun(t, "", "queue", "dead", "retry", "--queue=q", "--all", endpoint); said != "1 dead letter is restored\n" {
+			t.Errorf("retry says %s", said)
+		}
+	}
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("the consumer ends with %d: %s", code, c.Err)
+	}
+}
