@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
@@ -14,9 +15,10 @@ import (
 // destination to, and then moves the position past their records. Without Letters, the next owner
 // of a shard handles a dead-lettered record again if no later record is done.
 //
-// A record whose effects are stored gets no dead letter. weir cannot know it if the answer of a
-// COMMIT was lost, or if a function fails with several records of which some took effect before. A
-// record with the reason [deadletter.Killed] gets its dead letter in any case: weir remembers that
+// A record whose effects are stored gets no dead letter, and Put then returns a
+// [*deadletter.LeftOutError], so that weir counts the record as handled. weir cannot know of the
+// effects if the answer of a COMMIT was lost, or if a function fails with several records of which
+// some took effect before. A record with the reason [deadletter.Killed] gets its dead letter in any case: weir remembers that
 // record, and does not hand it over again if the database is restored to a state without the
 // effects.
 func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
@@ -28,8 +30,17 @@ func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
 		if err != nil {
 			return err
 		}
+		var out deadletter.LeftOutError
+		for _, l := range letters {
+			if !slices.ContainsFunc(put, func(p deadletter.Letter) bool { return p.ID == l.ID }) {
+				out.IDs = append(out.IDs, l.ID)
+			}
+		}
 		if len(put) > 0 {
-			if err := to.Put(ctx, put); err != nil {
+			var more *deadletter.LeftOutError
+			if err := to.Put(ctx, put); errors.As(err, &more) {
+				out.IDs = append(out.IDs, more.IDs...)
+			} else if err != nil {
 				return err
 			}
 		}
@@ -40,6 +51,9 @@ func (s *Sink[T]) Letters(to deadletter.Destination) deadletter.Destination {
 			if err := s.pass(ctx, l); err != nil {
 				return err
 			}
+		}
+		if len(out.IDs) > 0 {
+			return &out
 		}
 		return nil
 	})
