@@ -108,6 +108,32 @@ func (e *LeftOutError) Error() string {
 		len(e.IDs), strings.Join(e.IDs, ", "))
 }
 
+// LeftOut returns the IDs of the dead letters that were left out, according to an error of
+// [Destination].Put. ok is false if the call failed. An error that joins several others is a
+// failure unless each of them is a [*LeftOutError]. The error may be nil.
+func LeftOut(err error) (ids []string, ok bool) {
+	switch e := err.(type) {
+	case nil:
+		return nil, true
+	case *LeftOutError:
+		return e.IDs, true
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return LeftOut(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			more, ok := LeftOut(inner)
+			if !ok {
+				return nil, false
+			}
+			ids = append(ids, more...)
+		}
+		return ids, len(ids) > 0
+	}
+	return nil, false
+}
+
 // Func is a function that implements [Destination].
 type Func func(ctx context.Context, letters []Letter) error
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -133,16 +132,18 @@ func (d *Handover) putLetters() (time.Duration, next) {
 // stored returns the letters that a destination has stored, according to the error of its call. It
 // returns an error if the call failed.
 func stored(letters []deadletter.Letter, err error) ([]deadletter.Letter, error) {
-	var left *deadletter.LeftOutError
+	left, ok := deadletter.LeftOut(err)
 	switch {
-	case err == nil:
-		return letters, nil
-	case !errors.As(err, &left):
+	case !ok:
 		return nil, err
+	case len(left) == 0:
+		return letters, nil
 	}
-	return slices.DeleteFunc(slices.Clone(letters), func(l deadletter.Letter) bool {
-		return slices.Contains(left.IDs, l.ID)
-	}), nil
+	out := map[string]bool{}
+	for _, id := range left {
+		out[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(letters), func(l deadletter.Letter) bool { return out[l.ID] }), nil
 }
 
 // leftOut returns the ID of the first letter that was not put.
