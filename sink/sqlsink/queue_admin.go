@@ -86,8 +86,8 @@ func (q *Queue) statement(s string) string {
 type expiry struct {
 	mu     sync.Mutex // guards the fields below
 	active bool       // a step runs
-	behind bool // the last step has deleted its maximum
-	added  int // keys since the last step
+	behind bool       // the last step has deleted its maximum
+	added  int        // keys since the last step
 	last   time.Time
 }
 
