@@ -24,7 +24,7 @@ import (
 func TestKeptDataNeverChanges(t *testing.T) {
 	seeds := uint64(1)
 	if longform.On() {
-		seeds = 20
+		seeds = 10
 	}
 	for _, poison := range []string{"", "1"} {
 		for _, reuse := range []bool{false, true} {
