@@ -173,7 +173,7 @@ why-move: servers ## The figures of docs/moving/why.md: the Java KCL and weir do
 
 CHAOS ?= -store all -for 10m
 .PHONY: sink
-sink: servers ## Effects exactly once on each database: 60,000 records under fire, and what the position costs (about two minutes)
+sink: servers ## Effects exactly once on each database: 60,000 records under fire, and what the position costs (about 15 minutes)
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -p 1 -run 'TestSink.*/under_fire' ./sqlite ./postgres ./mysql -full
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -p 1 -bench Sink -benchtime 300x ./sqlite ./postgres ./mysql
 
@@ -210,7 +210,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 173 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 175 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

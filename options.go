@@ -82,7 +82,9 @@ type Options struct {
 	// Set it to the same IDs in all workers, from the first start of the application. The leader
 	// marks other shards as finished when it first sees them. It does not stop the reading of
 	// shards that the application has already begun. If shards came and left the stream while no
-	// worker ran, the key ranges of later shards decide whether they descend from a chosen one.
+	// worker ran, the key ranges of later shards decide whether they descend from a chosen one. If
+	// the stream was deleted and created again, the IDs name shards of the new stream. Until weir
+	// lists it, a worker may handle records of other new shards that have the IDs of its shards.
 	Shards []string
 	// Worker is the name of this worker in logs and reports, of at most 200 bytes. Defaults to the
 	// host name and the process ID.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -51,7 +52,11 @@ func TestUnwantedLeases(t *testing.T) {
 		"no shard of the choice": {shards: []string{"9"}, missing: []lease.Lease{l("1", 1, latest)}, want: "| 1 end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wanted, unwanted := Config{Shards: c.shards}.unwanted(c.missing, c.existing)
+			var listing Listing
+			for _, l := range c.missing {
+				listing.Shards = append(listing.Shards, shard.Shard{ID: l.Shard, Parents: l.Parents, Range: l.Range})
+			}
+			wanted, unwanted := divide(c.missing, Config{Shards: c.shards}.chosen(listing, c.existing))
 			text := func(all []lease.Lease) string {
 				var parts []string
 				for _, l := range all {
@@ -66,18 +71,45 @@ func TestUnwantedLeases(t *testing.T) {
 	}
 }
 
+// The leases of a deleted stream do not decide which shards of the new stream are read. Their
+// shards count as ancestors as the new stream has them, before the leases are replaced.
 func TestARecreatedStreamKeepsTheChoice(t *testing.T) {
-	replace := func(id string, epoch uint64) lease.Action {
-		return lease.Action{Kind: lease.Replace, Key: lease.Key{Stream: "s", Shard: id}, Epoch: epoch}
+	of := func(id string, epoch uint64) lease.Lease {
+		return lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: epoch, Position: shard.Oldest, Born: 1}
 	}
-	listing := Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"2"}}}}
-	got := Config{Shards: []string{"1"}}.dropUnwanted([]lease.Action{replace("1", 1), replace("2", 1), replace("3", 4), replace("4", 6)}, listing)
-	if got[0].Kind != lease.Replace || got[1].Kind != lease.Delete || got[1].Epoch != 1 || got[2].Kind != lease.Replace || got[3].Kind != lease.Delete {
-		t.Errorf("%v", got)
-	}
-	old := lease.Lease{Key: lease.Key{Stream: "s", Shard: "2"}, Epoch: 5, Position: shard.Oldest, Born: 1}
-	child := lease.Lease{Key: lease.Key{Stream: "s", Shard: "4"}, Parents: []string{"2"}, Epoch: 1, Position: shard.Oldest, Born: 2}
-	if wanted, _ := (Config{Shards: []string{"1"}}).unwanted([]lease.Lease{child}, []lease.Lease{old}); len(wanted) > 0 {
-		t.Errorf("a lease of the deleted stream decides about %v", wanted)
+	owned := of("2", 5)
+	owned.Owner = "a"
+	existing := []lease.Lease{of("1", 1), owned, of("3", 4), of("4", 6)}
+	listing := Listing{Born: 2, Shards: []shard.Shard{
+		{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"2"}}, {ID: "5", Parents: []string{"3"}}, {ID: "6", Parents: []string{"4"}},
+	}}
+	cfg := Config{Shards: []string{"1"}, Log: slog.New(slog.DiscardHandler)}
+	for _, deputy := range []bool{false, true} {
+		s := newListings([]string{"s"})
+		s.deputy = deputy
+		s.streams["s"].latest = &listing
+		replaced := map[string]shard.Position{}
+		for _, a := range s.actions(lease.View{Leases: existing, Workers: []lease.Worker{{Session: "a"}}}, lease.Facts{}, cfg) {
+			id := a.Key.Shard
+			switch a.Kind {
+			case lease.Create:
+				if a.Lease.Born != 2 || a.Lease.Position.IsEnd() != (a.Lease.Shard == "6") {
+					t.Errorf("deputy %t: it creates %+v", deputy, a.Lease)
+				}
+				replaced[a.Lease.Shard] = a.Lease.Position
+			case lease.Replace:
+				if wants := id == "1" || id == "3"; a.Lease.Position.IsEnd() == wants || (a.Lease.Born == 2) != wants {
+					t.Errorf("deputy %t: it replaces %+v", deputy, a.Lease)
+				}
+				replaced[id] = a.Lease.Position
+			case lease.Delete:
+				if id != "4" {
+					t.Errorf("deputy %t: it deletes %s", deputy, id)
+				}
+			}
+		}
+		if _, did := replaced["2"]; did != deputy || len(replaced) < 4 {
+			t.Errorf("deputy %t: it replaces or creates %v", deputy, replaced)
+		}
 	}
 }

@@ -270,7 +270,7 @@ func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (ac
 	}
 	for _, l := range existing {
 		sh, ok := here[l.Shard]
-		if !ok || handled[l.Key] || l.Owner != "" || l.Born == 0 || l.Born >= listing.Born {
+		if !ok || handled[l.Key] || l.Owner != "" || !listing.stale(l) {
 			continue
 		}
 		actions = append(actions, lease.Action{Kind: lease.Replace, Key: l.Key, Epoch: l.Epoch, Lease: lease.Lease{

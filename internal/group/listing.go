@@ -352,10 +352,10 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue
 		}
 		l.outdated = 0
-		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
-		renewed = cfg.dropUnwanted(renewed, listing)
+		read := cfg.chosen(listing, byStream[name])
+		renewed, anew := Renew(read, byStream[name], v.Workers, f.Ripe)
 		if s.deputy {
-			renewed = atOnce(renewed, byStream[name], listing)
+			renewed = atOnce(renewed, byStream[name], read)
 		}
 		if anew {
 			// Shards that exist only in the new stream are also read from their beginning.
@@ -379,7 +379,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				cfg.checkChosen(name, listing, byStream[name])
 			}
 			l.making = l.fresh && len(missing) > 0
-			wanted, unwanted := cfg.unwanted(missing, byStream[name])
+			wanted, unwanted := divide(missing, read)
 			first := s.beginnings[name].first(wanted, listing.pin(), len(byStream[name]) > 0)
 			if len(first) == len(wanted) {
 				first = append(first, unwanted...)
@@ -406,7 +406,8 @@ func (s *listings) made(of lease.Lease) {
 
 // tombstones returns actions that delete leases of finished shards. A lease is deleted when two
 // consecutive listings lack its shard, and both began after the lease was seen. An older listing
-// could create a deleted lease again.
+// could create a deleted lease again. Leases of a deleted stream are left to [Renew], because they
+// may still be valid for a session.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -415,7 +416,7 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	}
 	unnamed := map[string]bool{}
 	for _, old := range leases {
-		if here[old.Shard] || !old.Finished() {
+		if here[old.Shard] || !old.Finished() || l.latest.stale(old) {
 			continue
 		}
 		unnamed[old.Shard] = true

@@ -15,7 +15,7 @@ import (
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
-		if listing.Born != 0 && l.Born != 0 && l.Born < listing.Born {
+		if listing.stale(l) {
 			stale = append(stale, l)
 		}
 	}
@@ -49,6 +49,12 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		}
 	}
 	return actions, true
+}
+
+// stale reports whether a lease is of a deleted stream, and the listing is of a newer stream with
+// the same name.
+func (l Listing) stale(of lease.Lease) bool {
+	return l.Born != 0 && of.Born != 0 && of.Born < l.Born
 }
 
 // outdated reports whether a listing is of a deleted stream. Another worker has then already listed

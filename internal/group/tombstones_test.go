@@ -48,6 +48,13 @@ func TestWhenTombstonesGo(t *testing.T) {
 			t.Error("a lease that is not finished is removed")
 		}
 	}
+	l.latest.Born, over.Born, over.Revoked = 9, 8, "a"
+	for range 5 {
+		l.began = l.began.Add(time.Hour)
+		if len(l.tombstones([]lease.Lease{over})) > 0 {
+			t.Error("a lease of a deleted stream is removed while it may be valid for a session")
+		}
+	}
 }
 
 // A leader only keeps state about existing shards, however many shards come and go.

@@ -85,7 +85,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	leased := w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
 	if len(h.judge.IDs) > 0 {
-		shard = w.books.home[h.judge.IDs[0]]
+		shard = w.judge.Home(h.judge.IDs[0])
 		st := w.streamNamed(b.Stream)
 		h.judge.Stale = shard != leased && st != nil && st.anew > 0
 	} else {

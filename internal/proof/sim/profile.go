@@ -243,6 +243,10 @@ var long = []Profile{
 			InPages: .3, NoChildren: .2, Throttled: .02, HandlerFails: .02, Split: 120, Merge: 100, Doubles: 10,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{90 * time.Second, 5 * time.Minute},
 	},
+	{
+		Name: "chosen-recreate", Chosen: true, Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 60, Merge: 30, StoreFails: .01, Throttled: .02}),
+		Repeats: true, Workers: [2]int{2, 4}, Shards: [2]int{2, 6},
+	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 

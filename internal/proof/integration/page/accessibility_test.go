@@ -33,6 +33,19 @@ func (s *site) faults(script string) (found []fault) {
 	return found
 }
 
+// tooWide returns the parts of the page that reach beyond its right edge, and are not inside of a
+// part that scrolls.
+func (s *site) tooWide() (parts []string) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate(`[...document.querySelectorAll("body *")].filter((e) => {
+		for (let p = e.parentElement; p !== null; p = p.parentElement) {
+			if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return false;
+		}
+		return e.getBoundingClientRect().right > document.documentElement.clientWidth;
+	}).slice(0, 5).map((e) => e.outerHTML.slice(0, 200))`, &parts))
+	return parts
+}
+
 func TestFaultsAreFound(t *testing.T) {
 	script := servers.Axe(t)
 	s := openPage(t, dashboard.Handler(memstore.New(), dashboard.Options{Prefix: prefix}))
@@ -69,7 +82,7 @@ func TestNoViewHasAFaultOfAccessibility(t *testing.T) {
 				}
 			}
 			if got := s.number(`document.documentElement.scrollWidth`); got > int(l.width) {
-				t.Errorf("%s: the page is %d wide", as, got)
+				t.Errorf("%s: the page is %d wide; parts beyond its edge are %q", as, got, s.tooWide())
 			}
 			s.picture(as)
 		}

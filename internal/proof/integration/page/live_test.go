@@ -134,7 +134,7 @@ func TestAStallIsWatchedLive(t *testing.T) {
 	s.do(chromedp.Evaluate(`window.stays = true; document.querySelector(".shards a").focus()`, nil))
 	says(lease.Trouble{Key: of, State: "in the handler", For: 3 * time.Minute, Why: "it hangs"})
 	s.until(`window.stays === true && document.querySelector(".shards rect.stalled") !== null && document.querySelector(".sentence .state").textContent === "stalled"`)
-	s.until(`document.activeElement.dataset.k.startsWith("` + of.Shard + `") && document.body.innerText.includes("shard 0: stalled: in the handler; last error: it hangs, ")`)
+	s.until(`document.activeElement.dataset.k.startsWith("` + of.Shard + `") && document.body.innerText.includes("shard 0: stalled: in the handler, since ")`)
 	s.picture("stall")
 	says()
 	s.until(`window.stays === true && document.querySelector(".shards rect.stalled") === null && document.body.innerText.includes("shard 0: not stalled any more, ")`)

@@ -211,6 +211,15 @@ func (j *Judge) Exempted(id ID) bool {
 	return r != nil && r.exempt
 }
 
+// Home returns the shard into which a record was put, or "" if the record was never put.
+func (j *Judge) Home(id ID) string {
+	r := j.record(id)
+	if r == nil {
+		return ""
+	}
+	return r.shard
+}
+
 // Fault notes a fault of a worker. After it, another worker may handle the worker's records again.
 // The zero Worker means all workers.
 func (j *Judge) Fault(w Worker, at time.Time) {

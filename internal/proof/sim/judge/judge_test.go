@@ -97,6 +97,9 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.Done(b, 1, c.now)
 			c.Acked(b, 1)
 			c.Ended(b)
+			if home := c.Home(ID{"z", 2}); home != "grandchild" || c.Home(ID{"z", 3}) != "" {
+				c.breaks("the record was put into %s", home)
+			}
 			if _, left := c.Waits("grandchild"); left != 1 {
 				c.breaks("%d are left, and what a stale lease brought does not count", left)
 			}
