@@ -51,8 +51,8 @@ type keeper struct {
 	seen map[uint64]bool
 }
 
-// keptPart is a part of a record's data, beginning at an offset, with the record's key and a copy of
-// the key.
+// keptPart is a part of a record's data, beginning at an offset, with the record's key and a copy
+// of the key.
 type keptPart struct {
 	id   uint64
 	from int

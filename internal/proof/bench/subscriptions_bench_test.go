@@ -48,7 +48,8 @@ func BenchmarkIdleSubscriptions(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// measureSubscriptions starts a client, waits until it is subscribed to all shards, and measures it.
+// measureSubscriptions starts a client, waits until it is subscribed to all shards, and measures
+// it.
 func measureSubscriptions(b *testing.B, p *benchserver.Process, job clientJob) (clientResult, benchserver.Stats) {
 	b.Helper()
 	c := startClient(b, job)
