@@ -82,7 +82,7 @@ func testKept(t *testing.T, seed uint64, opts weir.Options) {
 		k := &keeper{t: t, dice: rand.New(rand.NewPCG(seed, 9)), seen: map[uint64]bool{}}
 		opts.Batching = weir.Batching{MaxRecords: 1 + k.dice.IntN(40), MaxWait: time.Duration(k.dice.IntN(2)) * time.Second}
 		if !opts.ReuseBuffers && k.dice.IntN(2) == 0 {
-			opts.Concurrency.Keys = 4
+			opts.Concurrency.Keys, opts.Batching.MaxWait = 4, 0
 		}
 		opts.Retry.MinBackoff, opts.Retry.MaxBackoff = 10*time.Millisecond, 10*time.Millisecond
 		k.opts = opts
