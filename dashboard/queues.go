@@ -61,9 +61,9 @@ type Queues interface {
 	// Queues returns the queues of the account and region. The page calls it at most every 30 s,
 	// and shows a returned error together with the returned queues.
 	Queues(context.Context) ([]Queue, error)
-	// DeadLetters returns dead letters of a queue, at most most of them. The page calls it when a
-	// user opens the dead letters of the queue. The call may hide the dead letters from other
-	// processes while it runs.
+	// DeadLetters returns up to most dead letters of a queue. The page calls it when a user opens
+	// the dead letters of the queue. The call may hide the dead letters from other processes while
+	// it runs.
 	DeadLetters(ctx context.Context, arn string, most int) ([]QueueLetter, error)
 }
 

@@ -86,11 +86,52 @@ const (
 
 // Destination keeps dead letters.
 type Destination interface {
-	// Put returns nil when the dead letters are durable. After an error or a crash, this worker or
+	// Put returns nil when the dead letters are durable. It returns a [*LeftOutError] if it left
+	// some out and the others are durable. After another error or a crash, this worker or
 	// another worker puts some or all of the dead letters again. A destination should replace a
 	// dead letter that has the same ID, if it can. Put may be called concurrently. It may retain
 	// the slice, but must not modify it.
 	Put(ctx context.Context, letters []Letter) error
+}
+
+// LeftOutError is the error of [Destination].Put for dead letters that are not needed, because the
+// records have already been handled, such as by an earlier call whose answer was lost. All other
+// dead letters of the call are durable. weir does not repeat the call, and counts these records as
+// handled. Package queue treats it like any other error.
+type LeftOutError struct {
+	IDs []string // the IDs of the dead letters that were left out
+}
+
+// Error implements error.
+func (e *LeftOutError) Error() string {
+	return fmt.Sprintf("weir: %d dead letters were left out, because their records are already handled: %s",
+		len(e.IDs), strings.Join(e.IDs, ", "))
+}
+
+// LeftOut returns the IDs of the dead letters that were left out, according to an error of
+// [Destination].Put. ok is false if the call failed. An error that joins several others is a
+// failure unless each of them is a [*LeftOutError]. The error may be nil.
+func LeftOut(err error) (ids []string, ok bool) {
+	switch e := err.(type) {
+	case nil:
+		return nil, true
+	case *LeftOutError:
+		return e.IDs, true
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return LeftOut(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			more, ok := LeftOut(inner)
+			if !ok {
+				return nil, false
+			}
+			ids = append(ids, more...)
+		}
+		return ids, len(ids) > 0
+	}
+	return nil, false
 }
 
 // Func is a function that implements [Destination].

@@ -47,7 +47,7 @@ func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	for from := 0; from < len(b.Records); {
 		rest := b.Records[from:]
 		if n := tooOld(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, time.Now(), h.MaxAge); n > 0 {
-			return weir.RejectOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))
+			return weir.RejectOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, so the function does not get it", h.MaxAge))
 		}
 		event, n := fill(source, b.Records[from:], eventTail)
 		if n == 0 {

@@ -49,7 +49,7 @@ func (h QueueHandler) Handle(ctx context.Context, records []queue.Record) error 
 	for _, r := range records {
 		switch {
 		case h.MaxAge > 0 && !r.Arrived.IsZero() && time.Since(r.Arrived) > h.MaxAge:
-			failed = append(failed, queue.Failed(r, weir.Reject(fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))))
+			failed = append(failed, queue.Failed(r, weir.Reject(fmt.Errorf("lambda: the record is older than %v, so the function does not get it", h.MaxAge))))
 		case base64.StdEncoding.EncodedLen(len(r.Data)) > MaxBytes-1<<16 && len(h.event(r)) > MaxBytes:
 			failed = append(failed, queue.Failed(r, weir.Reject(errUnfit)))
 		default:

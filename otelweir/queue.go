@@ -154,7 +154,7 @@ func (t *QueueTelemetry) instruments() error {
 		t.counters = append(t.counters, queueCounter{m.gauge(name, unit, what), of, t.own})
 	}
 	gauge("weir.queue.in_flight.records", "{record}", "Deliveries that this process has.", func(n *queue.Counts) int64 { return int64(n.InFlight) })
-	gauge("weir.queue.handler.calls", "{call}", "Calls of the handler that run.", func(n *queue.Counts) int64 { return int64(n.Handling) })
+	gauge("weir.queue.handler.calls", "{call}", "Calls of the handler that are running.", func(n *queue.Counts) int64 { return int64(n.Handling) })
 	gauge("weir.queue.buffered", "By", "Bytes of data in memory.", func(n *queue.Counts) int64 { return n.Bytes })
 	return errors.Join(m.failed...)
 }

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Chain returns a codec that applies several. Encode calls them in order, and Decode in reverse
-// order. A payload needs the marks of some of them only: Decode skips each codec whose mark the
-// payload does not have at that step. An example is a codec that compresses, followed by one that
-// moves large payloads to S3.
+// Chain returns a codec that applies several codecs. Encode calls them in order, and Decode in
+// reverse order. Decode skips a codec if the payload does not have its mark at that step. An
+// example is a codec that compresses, followed by one that moves large payloads to S3.
 func Chain(codecs ...Codec) Codec { return chain(slices.Clone(codecs)) }
 
 type chain []Codec

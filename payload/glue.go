@@ -38,8 +38,8 @@ func (v SchemaVersion) String() string {
 //
 // The header has 18 bytes: 3, the version of the header; 0 for plain or 5 for zlib; and the ID of
 // the schema version. Source: SerializationDataEncoder and AWSSchemaRegistryConstants of
-// github.com/awslabs/aws-glue-schema-registry. The first two bytes are the mark. So binary data
-// without a header that begin with these bytes are mistaken for encoded data.
+// github.com/awslabs/aws-glue-schema-registry. The first two bytes are the mark, so Decode mistakes
+// other binary data that begin with these bytes for encoded data.
 type Glue struct {
 	// Version is the schema version in the header that Encode writes. Required to encode.
 	Version SchemaVersion
@@ -47,10 +47,9 @@ type Glue struct {
 	Compress bool
 	// MaxBytes limits the decoded data of a payload, in bytes. The default is 64 MiB.
 	MaxBytes int
-	// Convert converts the data after the header. Decode returns its results. An example is a
-	// function that looks the schema up in the registry, keeps it, and converts Avro to JSON. It is
-	// called concurrently, and must not change data. By default Decode returns the data as they
-	// are.
+	// Convert converts the data after the header, for example from Avro to JSON. Decode returns its
+	// results. Convert should look up each schema in the registry once, and keep it. It is called
+	// concurrently, and must not change data. By default Decode returns the data as they are.
 	Convert func(ctx context.Context, version SchemaVersion, data []byte) ([]byte, error)
 }
 

@@ -21,12 +21,12 @@ var (
 // gzipMark begins each gzip file: two bytes that identify the format, and the method deflate.
 var gzipMark = []byte{0x1f, 0x8b, 0x08}
 
-// usualMost is the default of MaxBytes of all codecs.
+// usualMost is the default of MaxBytes.
 const usualMost = 64 << 20
 
-// Gzip compresses payloads. Its mark is the beginning of the gzip format. So it also decodes the
-// payloads of other producers that use gzip, for example of CloudWatch Logs subscriptions. The zero
-// value is ready to use.
+// Gzip compresses payloads. Its mark is the beginning of the gzip format, so it also decodes the
+// gzip payloads of other producers, for example of CloudWatch Logs subscriptions. The zero value is
+// ready to use.
 //
 // Encode returns data that compression does not make smaller as they are, unless they begin with
 // the mark.

@@ -9,9 +9,9 @@ import (
 
 // LZUTF8 decompresses LZ-UTF8, the compression of lifion-kinesis. The zero value is ready to use.
 //
-// LZ-UTF8 is UTF-8 with references to earlier bytes, and has no mark: plain UTF-8 is a valid
-// compressed text. Decode treats each payload with a reference as compressed. Binary data can look
-// like that, so give codecs for binary data to [Decode] before this one.
+// LZ-UTF8 is UTF-8 with references to earlier bytes. It has no mark: plain UTF-8 is a valid
+// compressed text. Decode treats each payload with a reference as compressed. Binary data can also
+// contain the bytes of a reference, so pass this codec to [Decode] after codecs for binary data.
 //
 // A reference is a byte from 0xc0 that is followed by a byte below 0x80, which UTF-8 does not
 // allow. The lower five bits of the first byte are the number of bytes to copy. After 0xc0 to 0xdf,

@@ -1,9 +1,9 @@
 // Package payload converts the data of records on their way into and out of a stream. A [Codec]
 // encodes data for package producer, and decodes payloads for handlers and filters.
 //
-// Kinesis has no headers, so a codec recognizes its payloads by a mark in their first bytes.
+// Kinesis has no headers, so most codecs recognize their payloads by a mark in the first bytes.
 // Payloads without a mark stay as they are. So producers with and without a codec can write to the
-// same stream, and consumers can decode before any producer encodes.
+// same stream, and consumers can begin to decode before any producer encodes.
 //
 // weir never decodes by itself. A handler calls [Decode], and [Matching] decodes for a filter. Dead
 // letters contain payloads as they are in the stream.

@@ -72,7 +72,7 @@ func NewQueue(options *queue.Options) *QueueMetrics {
 		m.gauges = append(m.gauges, queueGauge{prometheus.NewDesc(name, help, nil, constant), of})
 	}
 	gauge("weir_queue_in_flight_records", "Deliveries that this process has.", func(n *queue.Counts) float64 { return float64(n.InFlight) })
-	gauge("weir_queue_handler_calls", "Calls of the handler that run.", func(n *queue.Counts) float64 { return float64(n.Handling) })
+	gauge("weir_queue_handler_calls", "Calls of the handler that are running.", func(n *queue.Counts) float64 { return float64(n.Handling) })
 	gauge("weir_queue_buffered_bytes", "Bytes of data in memory.", func(n *queue.Counts) float64 { return float64(n.Bytes) })
 	histogram := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: constant, Buckets: durations})

@@ -212,7 +212,7 @@ func readError(operation string, res *http.Response) error {
 	return e
 }
 
-// learnSkew corrects the clock if it is the reason for a refused signature.
+// learnSkew sets c.skew if a wrong clock is the reason for a refused signature.
 func (c *Client) learnSkew(res *http.Response, err error) {
 	if kindOf(err) != stale || res.Header.Get("Age") != "" {
 		return

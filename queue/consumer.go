@@ -71,8 +71,8 @@ func (c *Consumer) count(change func(*Counts)) {
 // Run returns an error if the queue does not exist ([ErrQueueNotFound]), if the first receive is
 // refused for good, if handled records were not acknowledged ([ErrNotAcknowledged]), or if a
 // handler did not return ([weir.ErrAbandoned]). If a handler returns [weir.Stop], Run returns its
-// argument. It waits through all temporary failures. Only one
-// Run of a Consumer may be active.
+// argument. Run continues after temporary failures of the service. Only one Run of a Consumer may
+// be active.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: the handler is nil")
@@ -187,7 +187,7 @@ func (c *Consumer) failed(err error, text string) {
 func (c *Consumer) warn(d Description) {
 	switch a := d.Attributes; {
 	case lowReceiveCount(a):
-		c.options.Logger.Warn("the queue's MaxReceiveCount is low: crashes and restarts spend receives, so that records which no handler failed at can become dead letters; raise it to 10 or more",
+		c.options.Logger.Warn("the queue's MaxReceiveCount is low: crashes and restarts spend receives, so records without failures can become dead letters; raise it to 10 or more",
 			"queue", c.options.Queue, "max_receive_count", a.MaxReceiveCount)
 	case a.DeadLetters != "" && a.DeadLetters != builtIn && c.options.OnFailure.Destination == nil:
 		c.options.Logger.Warn("the queue keeps no dead letters and queue.Options.OnFailure.Destination is not set: rejected records return until the stream's retention ends", "queue", c.options.Queue)

@@ -17,7 +17,7 @@ type delivery struct {
 	size     int64   // bytes that it has in the memory budget
 	aside    bool    // one of its records was set aside without a destination
 	late     bool    // its hold was lost while a handler had it
-	acking   bool    // it is handled and is to be acknowledged
+	acking   bool    // it is handled and waits for its acknowledgement
 	sending  bool    // its acknowledgement is in flight
 	ackAt    time.Time
 	ackFails int
@@ -118,7 +118,7 @@ func (r *run) unblock(t *task) {
 	}
 }
 
-// phase returns what happens with a delivery.
+// phase returns the phase of a delivery.
 func (d *delivery) phase() Phase {
 	if d.acking {
 		return Acknowledging
@@ -189,8 +189,8 @@ func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 	}
 }
 
-// revive gives a delivery that has arrived again its new hold. Records that were given up with the
-// old hold are handled again. A handler that still runs is not repeated.
+// revive starts the new hold of a delivery that has arrived again. Records that were given up with
+// the old hold are handled again. A record whose handler still runs is not handled a second time.
 func (r *run) revive(d *delivery, h hold) {
 	d.hold = h
 	r.holds.set(d, h.next)
@@ -215,7 +215,7 @@ func (r *run) complete(d *delivery) {
 	r.acks.queue = append(r.acks.queue, d)
 }
 
-// forgetData gives the memory of a delivery back.
+// forgetData frees the data of a delivery.
 func (r *run) forgetData(d *delivery) {
 	r.flow.bytes -= d.size
 	d.size = 0

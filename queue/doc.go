@@ -10,17 +10,18 @@
 //		return handle(ctx, r.Data)
 //	}))
 //
-// A handler that returns nil acknowledges the record. After an error the record is handled again
-// after a backoff. [weir.Reject] sets the record aside. Delivery is at least once: a handler must
-// tolerate a record that comes again. [Record.Key] identifies it.
+// If the handler returns nil, the record is acknowledged. After an error it is handled again, after
+// a backoff. An error of [weir.Reject] sets it aside. Delivery is at least once: a handler must
+// tolerate a record that is delivered again. [Record.Key] identifies it.
 //
 // # Receive counts
 //
 // A queue counts how often it has delivered a record, and moves a record with more than
 // MaxReceiveCount deliveries to its dead letters, even if no handler has failed. A crash, a lost
-// answer or a release spends one delivery. A Consumer therefore fetches little ahead, extends the
-// time for which a record is hidden, and waits inside the process before it handles a failed record
-// again. [Counts].Spent is the number of deliveries that were spent without a failure of a handler.
+// answer or a release spends one delivery. A Consumer therefore fetches few records ahead, extends
+// the time for which a record is hidden, and keeps a failed record in the process until it handles
+// the record again. [Counts].Spent is the number of deliveries that were spent without a failure of
+// a handler.
 //
 // # Calls
 //

@@ -14,8 +14,7 @@ import (
 type Events struct {
 	// Received is called after each receive.
 	Received func(context.Context, Received)
-	// Filtered is called after a receive with records that Options.Filter dropped or could not
-	// read.
+	// Filtered is called after a receive if Options.Filter dropped records or could not read them.
 	Filtered func(context.Context, Filtered)
 	// Handled is called after each call of the handler.
 	Handled func(context.Context, Handled)
@@ -56,7 +55,7 @@ func both[E any](first, second func(context.Context, E)) func(context.Context, E
 type Received struct {
 	Time    time.Time     // when the call began
 	Took    time.Duration // until its answer
-	Limit   int           // records that were asked for
+	Limit   int           // maximum number of records in the answer
 	Records int
 	Bytes   int
 	Err     error
@@ -66,7 +65,7 @@ type Received struct {
 type Filtered struct {
 	Time    time.Time
 	Dropped int // records
-	NotJSON int // records that are not JSON, whatever Filter.NotJSON is
+	NotJSON int // records that are not JSON, including those that were dropped
 }
 
 // Handled is the argument of [Events].Handled.
@@ -131,9 +130,9 @@ type Counts struct {
 	AckCalls, VisibilityCalls               int // calls
 	Received                                int // deliveries of records or aggregates
 	Redelivered                             int // deliveries of records that this process still had, or had before
-	Filtered                                int // records that Options.Filter dropped, in each delivery
-	NotJSON                                 int // records that Options.Filter could not read, in each delivery
-	Handled                                 int // records that the handler succeeded with
+	Filtered                                int // records that Options.Filter dropped; each delivery counts
+	NotJSON                                 int // records that Options.Filter could not read; each delivery counts
+	Handled                                 int // records that were handled successfully
 	Failed                                  int // records in failed calls of the handler
 	Acknowledged                            int // deliveries
 	NotAcknowledged                         int // deliveries whose acknowledgement was refused for good

@@ -22,7 +22,7 @@ type verdict uint8
 const (
 	pass verdict = iota
 	drop
-	refuse // FailNotJSON applies, or the filter panicked: the record fails instead of a call
+	refuse // FailNotJSON applies, or the filter panicked: the record fails without a call of the handler
 )
 
 var errNotJSON = errors.New("weir: the payload is not JSON, which the filter needs")
@@ -47,7 +47,7 @@ func (o *Options) unpack(d *Delivery, queue string) []part {
 	return []part{{rec: rec}}
 }
 
-// filtered is the number of records that the filter dropped, and that it could not read.
+// filtered has the numbers of records that the filter dropped and that it could not read.
 type filtered struct{ dropped, notJSON int }
 
 // unpackAll returns the records of an answer, and what the filter decides about them.

@@ -8,13 +8,13 @@ import (
 const (
 	largestRecord = 10 << 20 // bytes of data that the service allows
 	usualRecord   = 1 << 20  // a stream allows this by default
-	smallRecord   = 64 << 10 // bytes that are reserved for a record at least
+	smallRecord   = 64 << 10 // minimum number of bytes that are reserved for a record
 	mostPerCall   = 10       // records of a receive, and entries of a batch
 	mostCalls     = 64       // calls of one kind in flight
 	mostAhead     = 1000     // records that are fetched before a handler is free
-	mostAcks      = 100      // and 10 per handler: more waiting acknowledgements stop receives
-	// decoding is what the decoder of an answer takes besides the records: one encoded record, in a
-	// buffer that may be twice as large.
+	mostAcks      = 100      // plus 10 per handler; with more waiting acknowledgements, receives stop
+	// decoding is the memory that the decoder of an answer needs in addition to the records: one
+	// encoded record, in a buffer that may be twice as large.
 	decoding = largestRecord*4/3*2 + 1<<20
 )
 
@@ -27,7 +27,7 @@ type flow struct {
 	calls    int           // receives in flight
 	asked    int           // records that these may return
 	reserved int64         // bytes that these may return
-	held     int           // received records that are not done, without some in backoff, and acknowledgements beyond their limit
+	held     int           // records that wait for a handler or have one, and the excess of records in backoff and of acknowledgements
 	bytes    int64         // of all received records
 	largest  int64         // size of the largest record so far
 	allowed  int           // receives that may be in flight
@@ -98,7 +98,9 @@ func (f *flow) answered(limit, got int, took time.Duration) {
 	case got*2 < limit:
 		f.allowed = max(f.allowed-1, 1)
 	}
-	if got >= limit { // another answer may have waited for its first record, and this one, too
+	// An answer that is not full may have waited for its first record. A full one may have waited,
+	// too, so a much shorter time replaces the average.
+	if got >= limit {
 		f.took = average(min(f.took, 4*took), took)
 	}
 }

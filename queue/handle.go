@@ -138,7 +138,7 @@ func (r *run) finish(t *task) {
 	r.settle(t.of)
 }
 
-// settle continues with a delivery after one of its records has ended a step.
+// settle decides the next step of a delivery after the state of one of its records has changed.
 func (r *run) settle(d *delivery) {
 	switch {
 	case d.left == 0 && !d.acking:
@@ -223,7 +223,7 @@ func (r *run) setAside(t *task, why deadletter.Reason, now time.Time) {
 	})
 }
 
-// storeFailed makes a record wait whose dead letter could not be stored.
+// storeFailed delays a record whose dead letter could not be stored.
 func (r *run) storeFailed(t *task) {
 	if t.of.hold.lost || r.canceled {
 		t.enter(r, taskGone)

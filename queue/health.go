@@ -15,16 +15,15 @@ import (
 // troubleAfter is how long receives or handlers fail before a consumer is not ready or stalled.
 const troubleAfter = time.Minute
 
-// standing is what a consumer knows about its runs.
+// standing is the state of a consumer's runs for health checks.
 type standing struct {
 	running, returned, stopping bool
-	// received is when a receive last succeeded in this run. receiveFails is when the first of the
-	// failed receives after it ended, and why is the last error.
+	// received is when the last successful receive of this run ended. receiveFails is when the
+	// first failure after it occurred, and why is the error of the last failure.
 	received, receiveFails time.Time
 	why                    error
-	// handlerFails is when the first of the failed calls of the handler ended that followed the
-	// last record that the handler succeeded with. outstanding is the number of records in the
-	// process.
+	// handlerFails is when the first failed call of the handler ended after the last success, or
+	// zero. outstanding is the number of deliveries in the process.
 	handlerFails time.Time
 	outstanding  int
 }
@@ -32,9 +31,9 @@ type standing struct {
 // Status is the result of [Consumer.Health].
 type Status struct {
 	// State is one of these. [health.OK]: the consumer receives records, and handles them.
-	// [health.NotKnown]: no receive has succeeded or failed yet. [health.Unread]: receives have
-	// failed for a minute, or Run is not running. [health.Stalled]: the process has records, and no
-	// call of the handler has succeeded for a minute.
+	// [health.NotKnown]: no receive has succeeded yet. [health.Unread]: receives have failed for a
+	// minute, or Run is not running. [health.Stalled]: the process has records, and every call of
+	// the handler has failed for a minute.
 	State health.State
 	// Since is when a state other than OK and NotKnown began, or zero.
 	Since time.Time
@@ -50,7 +49,7 @@ func (s *standing) live() error {
 	return nil
 }
 
-// ready returns why the consumer does not take part in handling the queue, or nil.
+// ready returns why the consumer does not receive records, or nil.
 func (s *standing) ready(now time.Time) error {
 	switch {
 	case !s.running:
@@ -102,12 +101,12 @@ func (s *standing) status(now time.Time) Status {
 	case s.outstanding > 0 && !s.handlerFails.IsZero() && now.Sub(s.handlerFails) >= troubleAfter:
 		return Status{State: health.Stalled, Since: s.handlerFails, Reason: "the handler fails at every record"}
 	case s.received.IsZero():
-		return Status{State: health.NotKnown, Reason: "no receive has ended yet"}
+		return Status{State: health.NotKnown, Reason: "no receive has succeeded yet"}
 	}
 	return Status{State: health.OK}
 }
 
-// stand changes what the consumer knows about its run.
+// stand changes the standing.
 func (c *Consumer) stand(change func(*standing)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,9 +137,8 @@ func (c *Consumer) Ready() error {
 	return s.ready(time.Now())
 }
 
-// Health returns the state of this consumer, as far as the process knows it. It does not know how
-// many records wait in the queue; see the metrics VisibleQueueRecords and
-// VisibleDeadLetterQueueRecords of CloudWatch.
+// Health returns the state of this consumer. It does not include the number of records that wait in
+// the queue; see the metrics VisibleQueueRecords and VisibleDeadLetterQueueRecords of CloudWatch.
 func (c *Consumer) Health() Status {
 	s := c.standingNow()
 	return s.status(time.Now())

@@ -43,7 +43,7 @@ func (h *hold) last() time.Time {
 	return h.since.Add(h.most - margin(h.length))
 }
 
-// step is what has to be done about a hold.
+// step is the next action for a hold.
 type step uint8
 
 const (
@@ -69,7 +69,7 @@ func (h *hold) decide(now time.Time) (do step, d time.Duration, again time.Time)
 	return stepExtend, min(h.length, rest), h.until
 }
 
-// earlier returns the earlier of two times. A zero time counts as never.
+// earlier returns the earlier of two times. A zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

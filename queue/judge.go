@@ -29,8 +29,8 @@ func (h *history) note(err error, counts bool, now time.Time) {
 	}
 }
 
-// judge returns whether a record is set aside after a failure, and why. worked is when another call
-// that succeeded last began, as known before the failed call.
+// judge returns whether a record is set aside after a failure, and why. worked is when the latest
+// successful call began, as known when the failed call began.
 func judge(b *failure.Brake, h *history, rejected bool, age time.Duration, worked, now time.Time) (aside bool, why deadletter.Reason) {
 	old := 0
 	if b.Policy.MaxAge > 0 && age >= b.Policy.MaxAge {

@@ -1,6 +1,6 @@
 package queue
 
-// mostRemembered is the number of records of which a consumer remembers what is done.
+// mostRemembered is the maximum number of records in a memory.
 const mostRemembered = 10_000
 
 // memory remembers records that are done but not acknowledged, the finished records of aggregates,
@@ -18,7 +18,7 @@ type doneParts struct {
 
 func newMemory() *memory { return &memory{records: map[string]*doneParts{}} }
 
-// of returns what is done of a record, or nil.
+// of returns the entry of a record, or nil.
 func (m *memory) of(id string) *doneParts { return m.records[id] }
 
 // add remembers that record sub of an aggregate is done.

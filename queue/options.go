@@ -19,7 +19,7 @@ type Options struct {
 	Queue string
 	// App names the application in dead letters. Defaults to Queue.
 	App string
-	// API makes the calls. Defaults to a [Client] with the configuration.
+	// API makes the calls. Defaults to a [Client] with the configuration that [New] gets.
 	API API
 
 	// Concurrency is the largest number of handler calls at the same time, 1 to 10,000. Defaults to
@@ -56,14 +56,14 @@ type Options struct {
 	// MaxHold limits the time for which the holds of a record are extended, Hold to 12 h. Defaults
 	// to 1 h, or Hold if that is longer. A handler that takes longer loses the record.
 	MaxHold time.Duration
-	// AckDelay is how long an acknowledgement waits for others, 1 ms to 10 s. Ten acknowledgements
-	// do not wait. A longer time saves calls, and after a crash the records that waited are handled
-	// again. Defaults to the time that the handlers need for ten records, from 100 ms to half of
+	// AckDelay is how long an acknowledgement waits for others, 1 ms to 10 s. When ten wait, they
+	// are sent at once. A longer time saves calls, but more records are handled again after a
+	// crash. Defaults to the time that the handlers need for ten records, from 100 ms to half of
 	// Hold.
 	AckDelay time.Duration
-	// MinBackoff and MaxBackoff are the pauses after the first and after many failures of a record,
-	// 10 ms to 1 h. They default to 1 s and 1 min. The pause doubles in between, and up to half of
-	// it is random. Each pause counts against MaxHold.
+	// MinBackoff is the pause after the first failure of a record, and MaxBackoff the longest one.
+	// Both are 10 ms to 1 h, and default to 1 s and 1 min. The pause doubles with each failure, and
+	// up to half of it is random. Each pause counts against MaxHold.
 	MinBackoff, MaxBackoff time.Duration
 	// StopTimeout is the time that handlers and acknowledgements have to finish when Run stops, 1
 	// ms to 24 h. Defaults to 30 s.
@@ -93,9 +93,10 @@ type FailurePolicy struct {
 	// MaxAge is the age at which a failing record is set aside, 1 s to 366 days from its arrival in
 	// the stream. 0, the default, is no limit.
 	MaxAge time.Duration
-	// OutageGrace is how long after its first failure a record is not set aside unless this process
-	// handled another record meanwhile. Defaults to 2 min, at most 24 h; a negative value is no
-	// protection. It does not apply to rejected records.
+	// OutageGrace protects records during an outage. For this time after its first failure, a
+	// record is set aside only if this process has handled another record since then. Defaults to 2
+	// min, at most 24 h; a negative value disables the protection. It does not apply to rejected
+	// records.
 	OutageGrace time.Duration
 	// MaxPerMinute limits the dead letters of this process in a minute. Further records stay in
 	// backoff. Defaults to 60, at most 1,000,000; a negative value is no limit. It applies only

@@ -98,9 +98,9 @@ func (r *run) admitter(p *poll) func(context.Context, int64) error {
 	}
 }
 
-// admit gives memory to waiting answers, in their order. One answer always fits, because flow.want
-// limits its records. The receives whose answers have not begun give their reservations up for it:
-// otherwise two answers could wait for each other.
+// admit gives memory to waiting answers, in their order. A single answer always fits, because
+// flow.want limits its records. To make room, receives whose answers have not begun lose their
+// reservations. Otherwise two answers could wait for each other.
 func (r *run) admit() {
 	for len(r.admissions) > 0 {
 		a := r.admissions[0]

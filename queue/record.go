@@ -58,10 +58,10 @@ func FromLetter(l *deadletter.Letter) (r Record, ok bool) {
 // Handler handles records. Implementations are [RecordFunc] and [BatchFunc].
 //
 // If the handler returns nil, the records are acknowledged. After an error or a panic, they are
-// handled again after a backoff, in this process if their holds permit. An error of [weir.Reject]
-// sets a record aside. An error of [weir.Stop] ends Run as the end of its context does, and the
-// records of the call are delivered again when their holds end. Calls run concurrently, up to
-// [Options].Concurrency.
+// handled again after a backoff, in this process as long as it can extend their holds. An error of
+// [weir.Reject] sets a record aside. An error of [weir.Stop] stops Run as the end of its context
+// does, and the records of the call are delivered again when their holds end. Up to
+// [Options].Concurrency calls run concurrently.
 //
 // The context ends with [ErrHoldLost] if a record may be delivered to another consumer, and with
 // [weir.ErrStopping] when Run stops and [Options].StopTimeout is over. It has the values of the

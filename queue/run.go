@@ -33,7 +33,7 @@ type run struct {
 	calls    context.Context    // of calls other than receives
 	receives context.Context    // of receives
 	results  chan func()        // functions for the loop
-	over     chan struct{}      // closed when nobody reads results any more
+	over     chan struct{}      // closed when the loop has ended
 	endCalls context.CancelFunc // ends calls
 	endPolls context.CancelFunc // ends receives
 
@@ -126,7 +126,7 @@ func (r *run) loop() error {
 	}
 }
 
-// drain executes the functions that are already there.
+// drain executes the functions that are already in results.
 func (r *run) drain() {
 	for range cap(r.results) {
 		select {
@@ -197,8 +197,9 @@ func (r *run) all() []*delivery {
 	return all
 }
 
-// leave gives up what a stop gives up of a delivery: the records in backoff, whose holds then end,
-// and deliveries that no handler has started.
+// leave ends a delivery that is not finished before a stop. It releases the delivery if no handler
+// has started it. If its records are in backoff, leave drops the delivery, and the hold ends by
+// itself. Other deliveries stay.
 func (r *run) leave(d *delivery) {
 	switch {
 	case d.untouched() && releaseAtStop(d.ReceiveCount, r.queue.Attributes.MaxReceiveCount):
@@ -209,7 +210,7 @@ func (r *run) leave(d *delivery) {
 	}
 }
 
-// stopSteps ends what has to end because of a stop.
+// stopSteps cancels receives and the contexts of handlers when a stop has lasted long enough.
 func (r *run) stopSteps(now time.Time) {
 	if !r.stopping {
 		return

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ages tells how old answers are when they are read. If a process is frozen, an answer waits in the
-// buffers of its connection, and the holds of its records go on. The Date header of an answer shows
-// this: it is further in the past than those of other answers. The clocks of the service and of
-// this machine may differ. It is safe for concurrent use.
+// ages computes the age of answers when they are read. While a process is frozen, an answer waits
+// in the buffers of its connection, and the holds of its records run out. The Date header shows the
+// delay: it is further in the past than in other answers. The clocks of the service and of this
+// machine may differ. ages is safe for concurrent use.
 type ages struct {
 	born time.Time
 
@@ -18,8 +18,8 @@ type ages struct {
 	since time.Time     // when least was last changed
 }
 
-// of returns the age of an answer with a Date, as read at the time now. An age of up to a second is
-// returned as 0, because a Date has whole seconds.
+// of returns the age of an answer with a Date at the time now. It returns 0 for an age of up to 1.1
+// s, because a Date has whole seconds.
 func (a *ages) of(date, now time.Time) time.Duration {
 	if a == nil || date.IsZero() {
 		return 0

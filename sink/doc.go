@@ -23,7 +23,8 @@
 //
 // The number may change between two runs, and workers with different numbers may run at the same
 // time. When a worker begins to read a shard, it first writes its epoch to the row of the shard.
-// From then on, earlier owners make no rows there. It then writes its epoch to the rows of each
-// other number of partitions, so that earlier owners cannot move these. It skips the records that
-// these rows cover, and removes the rows when the row of the shard has passed them.
+// From then on, earlier owners cannot make rows for the shard. The worker then writes its epoch to
+// the rows that other numbers of partitions have left, so that earlier owners cannot move them. It
+// skips the records that these rows cover, and removes the rows when the row of the shard has
+// passed them.
 package sink

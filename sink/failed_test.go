@@ -115,7 +115,8 @@ func TestTheEndIsRepeatedWithItsRecord(t *testing.T) {
 	// If weir dead-letters the record instead, its partition has no row any more.
 	put := 0
 	letters := s.Letters(deadletter.Func(func(context.Context, []deadletter.Letter) error { put++; return nil }))
-	if err := letters.Put(t.Context(), []deadletter.Letter{letterOf(b.Records[0], 1)}); err != nil || put != 0 {
+	err = letters.Put(t.Context(), []deadletter.Letter{letterOf(b.Records[0], 1)})
+	if got := leftOut(err); !slices.Equal(got, []string{"1"}) || put != 0 {
 		t.Errorf("a dead letter of a record with an effect was put %d times, and then came %v", put, err)
 	}
 	killed := letterOf(b.Records[0], 1)
@@ -151,7 +152,55 @@ func TestOldRecordsOfAShorterBatch(t *testing.T) {
 	}
 }
 
-// letterOf returns the dead letter of a record.
+// letterOf returns the dead letter of a record. TestAPositionThatFailsToMoveIsNotAnEffect loses the
+// answer of the COMMIT that moves a position past a dead letter. The repeated call must not report
+// that the record has effects.
+func TestAPositionThatFailsToMoveIsNotAnEffect(t *testing.T) {
+	var db sinktest.Memory
+	s, err := sink.New(&db, sink.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Handlers(func(context.Context, *sinktest.Tx, *weir.Batch) error { return nil }).
+		Open(t.Context(), weir.Term{Stream: "orders", Shard: "0", Epoch: 1, From: weir.Oldest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("lost")
+	put, fails := 0, false
+	db.After = func() error {
+		if fails {
+			fails = false
+			return lost
+		}
+		return nil
+	}
+	letters := s.Letters(deadletter.Func(func(context.Context, []deadletter.Letter) error {
+		put++
+		fails = true // the next transaction moves the position
+		return nil
+	}))
+	all := []deadletter.Letter{letterOf(weir.Record{SequenceNumber: "1"}, 1)}
+	if err := letters.Put(t.Context(), all); !errors.Is(err, lost) {
+		t.Fatalf("the first call returns %v, want the lost answer", err)
+	}
+	if err := letters.Put(t.Context(), all); err != nil || put != 1 {
+		t.Errorf("the second call returns %v; the dead letter was put %d times", err, put)
+	}
+	if got := leftOut(letters.Put(t.Context(), all)); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("a third call, which is no repetition, leaves out %q", got)
+	}
+}
+
+// leftOut returns the IDs of the letters that were left out, according to an error of Put.
+func leftOut(err error) []string {
+	var left *deadletter.LeftOutError
+	if errors.As(err, &left) {
+		return left.IDs
+	}
+	return nil
+}
+
 func letterOf(r weir.Record, epoch uint64) deadletter.Letter {
 	return deadletter.Letter{ID: r.SequenceNumber, Stream: "orders", Shard: "0", Epoch: epoch, Position: r.Position().String(), PartitionKey: r.PartitionKey}
 }
@@ -211,7 +260,8 @@ func TestLettersOfRecordsWithEffects(t *testing.T) {
 			if err := failing.Put(t.Context(), all); !errors.Is(err, oops) { // the position does not move
 				t.Errorf("the error of the destination became %v", err)
 			}
-			if err := letters.Put(t.Context(), all); err != nil || !slices.Equal(put, []string{"3"}) {
+			err := letters.Put(t.Context(), all)
+			if got := leftOut(err); !slices.Equal(got, []string{"1", "2"}) || !slices.Equal(put, []string{"3"}) {
 				t.Errorf("letters of %v were put, %v", put, err)
 			}
 			if err := h.Handle(t.Context(), batch(2, parts[1], records)); err != nil {

@@ -10,12 +10,12 @@ import (
 
 // This file contains the decisions. They are pure functions.
 
-// earlier contains the positions of partitions from other numbers of partitions. No owner moves
-// these positions any more.
+// earlier contains the positions of earlier partitions: those of owners that divided the keys of
+// the shard into another number of partitions. No owner moves these positions any more.
 type earlier []division
 
-// division contains the positions of the partitions from one number of partitions. at has one
-// position for each partition. A partition without a row has the zero position.
+// division contains the positions of earlier partitions for one number of partitions, len(at). A
+// partition without a row has the zero position.
 type division struct{ at []weir.Position }
 
 // add adds the position of a partition.
@@ -40,7 +40,7 @@ func (e earlier) has(key string, at weir.Position) bool {
 	return false
 }
 
-// last returns the last of the positions, and zero if there is none.
+// last returns the last of the positions, or zero if e is empty.
 func (e earlier) last() (last weir.Position) {
 	for _, d := range e {
 		for _, at := range d.at {
@@ -71,14 +71,14 @@ func check(k Key, was Row, found bool, known weir.Position, epoch uint64) error 
 	return nil
 }
 
-// checkSplit does what check does, for the row of a shard whose partitions this owner handles.
-// covered means that the row covers the records up to last. The shard then may have no partitions
-// any more: this owner may have stored the end in a transaction whose result it does not know.
+// checkSplit works like check, for the row of a shard whose partitions this owner handles. covered
+// means that the row covers the records up to last. The shard may then have no partitions any more,
+// because this owner may have stored the end in a transaction with an unknown result.
 func checkSplit(k Key, was Row, found bool, known weir.Position, epoch uint64, last weir.Position) (covered bool, err error) {
 	err = check(k, was, found, known, epoch)
 	covered = err == nil && last.Compare(was.At) <= 0
 	if err == nil && !covered && !was.Split {
-		err = fmt.Errorf("%w: the row of %s does not say any more that the shard has partitions", ErrSetBack, k)
+		err = fmt.Errorf("%w: according to the row of %s, the shard has no partitions any more", ErrSetBack, k)
 	}
 	return covered, err
 }

@@ -109,7 +109,7 @@ func (s *Sink[T]) makePartition(ctx context.Context, k Key, epoch uint64, known,
 	return covered, err
 }
 
-// counted counts an error that says that the owner is too late. It returns the error.
+// counted returns err, and counts it if it wraps [ErrFenced].
 func (s *Sink[T]) counted(err error) error {
 	if errors.Is(err, ErrFenced) {
 		s.fenced.Add(1)

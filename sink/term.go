@@ -23,11 +23,11 @@ type term[T any] struct {
 	weir.Term
 	apply Func[T]
 	of    Key  // of the row of the shard
-	owned bool // the row of the shard says that this owner handles the shard, see claim
+	owned bool // the row of the shard has the epoch of this owner, see claim
 
 	mu      sync.Mutex            // guards the fields below; partitions are handled at the same time
 	known   map[Key]weir.Position // the last known positions of rows that this term writes
-	old     earlier               // of other numbers of partitions
+	old     earlier               // positions of earlier partitions
 	marking bool                  // a goroutine moves the position of the shard
 	marked  time.Time             // when that was last done
 }
@@ -80,8 +80,8 @@ func (s *Sink[T]) firstRow(ctx context.Context, of Key, t weir.Term) (Row, error
 }
 
 // claim writes the epoch of this owner to the row of the shard. From then on, earlier owners make
-// no rows of partitions. Then it writes the epoch to the rows of other numbers of partitions, so
-// that earlier owners do not move them, and remembers the positions of these rows.
+// no rows of partitions. Then claim writes the epoch to the rows of earlier partitions, so that
+// earlier owners cannot move them, and stores their positions in t.old.
 func (t *term[T]) claim(ctx context.Context) error {
 	of, _ := t.at(t.of)
 	err := t.rows.Update(ctx, t.of, func(was Row, found bool) (*Row, error) {
@@ -114,8 +114,8 @@ func (t *term[T]) claim(ctx context.Context) error {
 	return nil
 }
 
-// earlierOf returns the positions of the rows of other numbers of partitions than that of k. It
-// writes the epoch of this owner to them, so that no earlier owner moves them.
+// earlierOf returns the positions of the rows whose number of partitions is not that of k. It
+// writes the epoch of this owner to these rows, so that no earlier owner moves them.
 func (s *Sink[T]) earlierOf(ctx context.Context, rows map[Key]Row, k Key, epoch uint64) (old earlier, err error) {
 	for _, other := range slices.SortedFunc(maps.Keys(rows), Key.compare) {
 		is := rows[other]
@@ -148,7 +148,7 @@ func (s *Sink[T]) lasts(ctx context.Context, k Key, seen weir.Position, epoch ui
 	return at, ending(err)
 }
 
-// ending makes an error that a retry cannot fix end Run.
+// ending wraps [ErrSetBack] with [weir.Stop], because a retry cannot fix it.
 func ending(err error) error {
 	if errors.Is(err, ErrSetBack) {
 		return weir.Stop(err)
@@ -210,8 +210,8 @@ func (t *term[T]) settle(ctx context.Context, b *weir.Batch, err error) (instead
 	return nil
 }
 
-// countTodo returns the number of records before the first one that rows of earlier partitions
-// cover. weir must not dead-letter that one with those before it.
+// countTodo returns the number of records before the first record that an earlier partition has
+// stored. That record must not be dead-lettered together with them.
 func (t *term[T]) countTodo(records []weir.Record) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,7 +222,7 @@ func (t *term[T]) countTodo(records []weir.Record) int {
 	return n
 }
 
-// unnamed wraps an error and hides from weir which record it names.
+// unnamed wraps an error without the record that it names.
 type unnamed struct{ err error }
 
 func (e unnamed) Error() string        { return e.err.Error() }
@@ -377,10 +377,10 @@ func (t *term[T]) forget() {
 	t.old = nil
 }
 
-// whyGone returns the error for a row that is missing. A later owner removes the rows of partitions
-// when it does not need them any more, so the row of the shard tells. ended means that this owner
-// removed the row with the end of the shard, in a transaction whose result it does not know. The
-// records of b have taken effect then.
+// whyGone returns the error for a missing row. It reads the row of the shard to find the reason: a
+// later owner may have removed the rows of partitions that it does not need any more. ended means
+// that this owner has removed the row with the end of the shard, in a transaction with an unknown
+// result. The records of b have then taken effect.
 func (t *term[T]) whyGone(ctx context.Context, b *weir.Batch, gone error) (ended bool, err error) {
 	rows, err := t.rows.Read(ctx, t.Stream, t.Shard)
 	if err != nil {

@@ -172,12 +172,12 @@ func (d *Delivery) PassOver() {
 	d.Gone++
 }
 
-// GaveUp notes that the records of a verdict were dead-lettered.
-func (d *Delivery) GaveUp(v failure.Verdict) {
+// GaveUp notes that the records of a verdict are done, and that n of them were dead-lettered.
+func (d *Delivery) GaveUp(v failure.Verdict, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.done = max(d.done, v.Until())
-	d.Gone += v.Records
+	d.Gone += n
 }
 
 // Named is a record that an error of the handler names.

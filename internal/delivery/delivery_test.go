@@ -80,7 +80,7 @@ func TestWhatTheNextCallGets(t *testing.T) {
 		{"a quarter", 5, Batch{}, func(d *Delivery) { d.Next(false); d.Halve(5); d.Next(false); d.Halve(3) }, false, 0, 2, false, 2},
 		{"the other half", 5, Batch{End: true}, func(d *Delivery) { d.Next(false); d.Halve(5); d.Next(false); d.Advance() }, false, 3, 2, true, 0},
 		{"what follows a record that was passed over", 3, Batch{}, func(d *Delivery) { d.PassOver() }, false, 1, 2, false, 0},
-		{"what follows records that were dead-lettered", 3, Batch{}, func(d *Delivery) { d.GaveUp(failure.Verdict{Records: 2}) }, false, 2, 1, false, 0},
+		{"what follows records that were dead-lettered", 3, Batch{}, func(d *Delivery) { d.GaveUp(failure.Verdict{Records: 2}, 2) }, false, 2, 1, false, 0},
 		{"what is before one that a filter failed at", 4, Batch{}, func(d *Delivery) { d.records.all[2].Failed = true }, true, 0, 2, false, 2},
 		{"one that a filter failed at", 4, Batch{}, func(d *Delivery) { d.records.all[0].Failed = true }, true, 0, 1, false, 1},
 	} {

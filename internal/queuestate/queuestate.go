@@ -1,5 +1,5 @@
-// Package queuestate evaluates a Kinesis queue from what the service says about it. It makes no
-// calls. The command and the web page share it.
+// Package queuestate evaluates the state of a Kinesis queue. It makes no calls. The command and the
+// dashboard share it.
 package queuestate
 
 import (
@@ -19,7 +19,7 @@ const Unknown = -1
 // lowReceives is the MaxReceiveCount below which restarts alone can make dead letters.
 const lowReceives = 10
 
-// Facts are what is known about a queue.
+// Facts are the known facts about a queue.
 type Facts struct {
 	Name, ARN string
 	Stream    string // its name
@@ -108,7 +108,7 @@ func Judge(f Facts) []Finding {
 				"queue %s delivers nothing, because %s records are in flight, and %s is the maximum", name, Count(m.InFlight), Count(MaxInFlight))
 		case m.InFlight >= MaxInFlight*8/10:
 			add(Warning, "queue-in-flight-near", "make handlers faster, or their backoff shorter; records in backoff are in flight", "",
-				"%s records of queue %s are in flight, and it delivers nothing at %s", Count(m.InFlight), name, Count(MaxInFlight))
+				"%s records of queue %s are in flight; at %s it stops delivering", Count(m.InFlight), name, Count(MaxInFlight))
 		}
 	}
 	if m.Visible > 0 && m.Received == 0 && m.InFlight <= 0 && !m.At.IsZero() {
@@ -149,14 +149,14 @@ func deadLetters(f *Facts) (all []Finding) {
 	all = append(all, finding)
 	if f.Retention > 0 && f.Retention <= 24*time.Hour {
 		all = append(all, Finding{
-			Warning, "queue-retention-short", fmt.Sprintf("stream %s keeps records for %s, and dead letters of queue %s not longer", f.Stream, duration(f.Retention), f.Name),
-			"copy the dead letters, or make the retention of the stream longer", "weir queue copy-dead --queue " + f.Name + " --dead file:dead.ndjson",
+			Warning, "queue-retention-short", fmt.Sprintf("stream %s keeps records for %s, and queue %s keeps dead letters no longer", f.Stream, duration(f.Retention), f.Name),
+			"copy the dead letters, or increase the retention of the stream", "weir queue copy-dead --queue " + f.Name + " --dead file:dead.ndjson",
 		})
 	}
 	return all
 }
 
-// State says in a word or two what a queue does.
+// State returns one to three words that describe a queue.
 func State(f Facts) (word string, severity Severity) {
 	found := Judge(f)
 	m := &f.Metrics

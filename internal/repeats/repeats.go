@@ -2,9 +2,9 @@
 // makes no calls and reads no clock.
 //
 // A [Tracker] contains exact sets of numbers, and not the highest number of each producer. A record
-// is a repeat only if its own number is in the set, so no order of records, loss of state or change
-// of shards can make a record a repeat that was not handled. State that is missing only means that
-// a repeat is handled again.
+// is a repeat only if its own number is in the set. So a record that was not handled is never taken
+// for a repeat, in any order of records, and after any loss of state or change of shards. If state
+// is missing, repeats are handled again.
 package repeats
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// These are the limits of a set. If a set exceeds them, it forgets the series that it has not seen
-// for the longest time, and the lowest numbers of a series.
+// These are the limits of a set. Beyond them, it forgets the series that was silent longest, and
+// the lowest numbers of a series.
 const (
 	mostSeries = 64
 	mostSpans  = 128
@@ -85,11 +85,11 @@ func (s *series) add(of span) {
 		s.spans[n-1].to = max(s.spans[n-1].to, of.to)
 		return
 	}
-	first := len(s.spans) // the first span that touches of, or comes after it
+	first := len(s.spans) // the first span that touches the new one, or follows it
 	for first > 0 && s.spans[first-1].to+1 >= of.from {
 		first--
 	}
-	last := first // the first span behind of
+	last := first // the first span that only follows the new one
 	for last < len(s.spans) && s.spans[last].from <= of.to+1 {
 		of.from, of.to = min(of.from, s.spans[last].from), max(of.to, s.spans[last].to)
 		last++
@@ -126,11 +126,10 @@ type mark struct {
 	minute int64
 }
 
-// New returns the tracker of a shard that is read from a position. text is the result of
-// [Tracker.Saved] that is stored with the shard's lease, or "". It counts only if it belongs to the
-// start or to an earlier position: all records before the start are done, but some of the records
-// before a later position are wanted again. ended are the texts of the shard's parents, which must
-// have been handled to their ends.
+// New returns the tracker of a shard that is read from start. text is the result of [Tracker.Saved]
+// that is stored with the shard's lease, or "". New ignores a text of a later position than start,
+// because some of the records before that position are to be handled again. ended are the texts of
+// the shard's parents, which must have been handled to their ends.
 func New(text string, start shard.Position, ended ...string) *Tracker {
 	var all []series
 	if at, own, ok := parse(text); ok && at.Compare(start) <= 0 {
@@ -152,15 +151,15 @@ func New(text string, start shard.Position, ended ...string) *Tracker {
 	return t
 }
 
-// Known reports whether a text of [Tracker.Saved] counts for a shard that is read from a position.
+// Known reports whether [New] uses a text of [Tracker.Saved] for a shard that is read from start.
 func Known(text string, start shard.Position) bool {
 	at, _, ok := parse(text)
 	return ok && at.Compare(start) <= 0
 }
 
-// Read notes a sub-record that was read, in the order of reading. number is the sequence number of
-// the stream's record, which Read copies. repeat is set if a record with the same number was read
-// before.
+// Read adds a sub-record that was read, and reports whether a record with the same number was read
+// before. It must be called in the order of reading. number is the sequence number of the stream's
+// record. Read copies it.
 func (t *Tracker) Read(number string, sub uint32, n aggregate.Number, arrival time.Time) (repeat bool) {
 	if n.IsZero() {
 		return false
@@ -238,7 +237,7 @@ func (m *mark) before(p shard.Position) uint64 {
 	return min(all, uint64(p.Done()-m.sub))
 }
 
-// Restart prepares the tracker for reading from a position again. All records before the position
+// Restart prepares the tracker for another read from a position. All records before the position
 // must be done.
 func (t *Tracker) Restart(at shard.Position) {
 	if at.Compare(t.savedAt) < 0 {

@@ -10,14 +10,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The text of a set is "1/position/base64". The bytes are the minute of the newest record, and then
-// each series, the newest first: its ID (8 bytes), the minutes before the series that precedes it,
-// the number of spans, and for each span, in descending order, its distance to the span that
-// precedes it, and its size. All numbers but the ID are varints.
+// The text of a set is "1/position/base64". The bytes contain the minute of the newest record, and
+// then the series, the newest first. A series has its ID (8 bytes), the minutes between it and the
+// series before it in the text, the number of spans, and the spans in descending order. A span has
+// its distance to the span before it in the text, and the difference of its ends. The first span
+// has its end instead of a distance. All numbers except the ID are varints.
 const format = "1/"
 
-// encode returns the text of the set at a position. If it does not fit into
-// [lease.Lease.Numbers], it lacks the lowest spans of each series, or the oldest series.
+// encode returns the text of the set at a position. If it does not fit into [lease.Lease.Numbers],
+// encode leaves out the lowest spans of each series, and then the oldest series.
 func (s *set) encode(at shard.Position) string {
 	if len(s.all) == 0 {
 		return ""

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
@@ -101,7 +102,8 @@ func (d *Handover) putLetters() (time.Duration, next) {
 	g, l := d.dying, d.loop
 	d.enter(health.StoringDeadLetters, d.Attempts, g.last)
 	g.tries++
-	if err := l.in.User.PutLetters(&d.ctx, g.letters); err != nil {
+	put, err := stored(g.letters, l.in.User.PutLetters(&d.ctx, g.letters))
+	if err != nil {
 		if context.Cause(l.term.Context()) != nil {
 			return 0, next{then: over}
 		}
@@ -112,13 +114,46 @@ func (d *Handover) putLetters() (time.Duration, next) {
 		return pause, next{}
 	}
 	if !g.untried {
-		l.in.Brake.Took(len(g.letters), time.Now())
+		l.in.Brake.Took(len(put), time.Now())
 	}
-	l.in.Counters.RecordsDeadLettered.Add(uint64(len(g.letters)))
-	d.tellGivenUp(g)
+	l.in.Counters.RecordsDeadLettered.Add(uint64(len(put)))
+	if left := len(g.letters) - len(put); left > 0 {
+		l.Log().Warn("records that failed get no dead letter, because they were handled before; the shard continues",
+			"records", left, "first", leftOut(g.letters, put), "reason", g.Reason, "err", g.letters[0].Error)
+	}
+	if len(put) > 0 {
+		d.tellGivenUp(g, put)
+	}
 	d.dying = nil
-	d.GaveUp(g.Verdict)
+	d.GaveUp(g.Verdict, len(put))
 	return 0, next{}
+}
+
+// stored returns the letters that a destination has stored, according to the error of its call. It
+// returns an error if the call failed.
+func stored(letters []deadletter.Letter, err error) ([]deadletter.Letter, error) {
+	left, ok := deadletter.LeftOut(err)
+	switch {
+	case !ok:
+		return nil, err
+	case len(left) == 0:
+		return letters, nil
+	}
+	out := map[string]bool{}
+	for _, id := range left {
+		out[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(letters), func(l deadletter.Letter) bool { return out[l.ID] }), nil
+}
+
+// leftOut returns the ID of the first letter that was not put.
+func leftOut(letters, put []deadletter.Letter) string {
+	for i := range letters {
+		if i == len(put) || letters[i].ID != put[i].ID {
+			return letters[i].ID
+		}
+	}
+	return ""
 }
 
 // putAll tries to store the dead letters until that succeeds.
@@ -201,12 +236,12 @@ func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt
 	}
 }
 
-// tellGivenUp reports that records were dead-lettered.
-func (d *Handover) tellGivenUp(g *dying) {
-	l, n, first := d.loop, len(g.letters), &g.letters[0]
+// tellGivenUp reports that the records of the letters put were dead-lettered.
+func (d *Handover) tellGivenUp(g *dying, put []deadletter.Letter) {
+	l, n, first := d.loop, len(put), &put[0]
 	l.Log().Error("records were dead-lettered; the shard continues", "records", n, "first", first.ID,
 		"reason", g.Reason, "attempts", first.Attempts, "err", first.Error)
-	l.in.Recent.Note(l.term.Lease.Key, n, g.letters[n-1].Position, first.Error, time.Now())
+	l.in.Recent.Note(l.term.Lease.Key, n, put[n-1].Position, first.Error, time.Now())
 	if ev, of := l.in.Events, &l.term.Lease; ev.On() {
 		ev.Emit(event.DeadLettered{
 			Time: time.Now(), Stream: of.Stream, Shard: of.Shard, Records: n, First: first.RecordID(),

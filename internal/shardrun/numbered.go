@@ -38,8 +38,8 @@ func (n *numbered) restart(at Position) {
 }
 
 // readyForRepeats prepares the session for a page with numbered records. The numbers of earlier
-// records are those of the lease, and at the beginning of a shard those of its parents. If the
-// store does not return them, readyForRepeats waits. Otherwise repeats would be handled.
+// records come from the lease, and at the beginning of a shard from its parents. readyForRepeats
+// waits until the store returns them. Without them, repeats would be handled.
 func (l *Loop) readyForRepeats(page *source.Page) next {
 	s := l.session
 	if !l.in.DropRepeats || !page.Marked || s == nil || s.numbered != nil {

@@ -9,15 +9,16 @@ import (
 	"github.com/weir-go/weir/payload"
 )
 
-// The fields of a claim check that contain the place of the object. weir's is the first field, and
-// marks a payload. The form of lifion-kinesis is from its file lib/records.js, version 1.3.3.
+// The names of the field of a claim check that contains the place of the object. In weir's form it
+// is the first field, and the mark of the payload. The form of lifion-kinesis is from its file
+// lib/records.js, version 1.3.3.
 const (
 	ownMark    = "weir_s3"
 	lifionMark = "@S3Item"
 	ownBegin   = `{"` + ownMark + `":{`
 )
 
-// place is where an object is, and what it must be.
+// place is the place of an object in S3, with the expected size and checksum.
 type place struct {
 	Version int    `json:"v,omitempty"` // of weir's form, always 1
 	Bucket  string `json:"bucket"`
@@ -67,8 +68,9 @@ func parseLifion(data []byte) place {
 	return place{Bucket: claim.Place.Bucket, ETag: claim.Place.ETag, Key: claim.Place.Key}
 }
 
-// isLifionJSON reports whether lifion-kinesis would parse a short record with the data. It parses
-// objects of the type application/json, so its users get the same for large data.
+// isLifionJSON reports whether lifion-kinesis parses the data of a short record as JSON. It parses
+// an object in S3 if the object has the type application/json. With that type, its users get the
+// same result for short and for large data.
 func isLifionJSON(data []byte) bool {
 	return len(data) > 0 && (data[0] == '{' || data[0] == '[') && !bytes.ContainsAny(data, "\n\r") && json.Valid(data)
 }

@@ -44,17 +44,18 @@ type Options struct {
 	// everyone who writes to the stream can choose the key in a claim check. The default is
 	// "payloads/".
 	Prefix string
-	// Threshold is the size in bytes from which Encode stores data in S3: larger data go to S3, and
-	// others stay as they are. 1 KiB to 10 MiB. The default is 900 KiB.
+	// Threshold is the size in bytes above which Encode stores data in S3. It ranges from 1 KiB to
+	// 10 MiB. The default is 900 KiB.
 	Threshold int
 	// Fields are top-level fields of JSON objects that the claim check also contains, so that
 	// filters can match them. lifion-kinesis calls them nonS3Keys. By default there are none.
 	// Encode returns an error if the claim check is then larger than Threshold.
 	Fields []string
-	// MaxBytes limits the size of an object in bytes, up to 1 GiB. The default is 64 MiB.
+	// MaxBytes limits the size of an object in bytes. It ranges from Threshold to 1 GiB. The
+	// default is 64 MiB.
 	MaxBytes int
-	// Timeout limits the time of an upload or a download, including the retries of the client. 1 s
-	// to 1 h. The default is one minute.
+	// Timeout limits the time of an upload or a download, including the retries of the client. It
+	// ranges from 1 s to 1 h. The default is one minute.
 	Timeout time.Duration
 	// Lifion is the name of a stream that lifion-kinesis also reads or writes, with its option
 	// useS3ForLargeItems. Encode then writes claim checks of lifion-kinesis, with its keys instead
@@ -217,7 +218,7 @@ func (c *Codec) download(ctx context.Context, p place) ([]byte, error) {
 		}
 		return nil, c.failed(ctx, limited, "reading", p.Key, err)
 	}
-	defer func() { _ = out.Body.Close() }() // only read from
+	defer func() { _ = out.Body.Close() }() // a failed close loses no data
 	etag := aws.ToString(out.ETag)
 	var read bytes.Buffer
 	if out.ContentLength != nil {

@@ -1,7 +1,7 @@
 // Package zstdpayload compresses the data of records with zstd. It is a separate module, because
 // zstd is not in Go's standard library.
 //
-// zstd takes less time than [payload.Gzip] to about the same size.
+// zstd compresses to about the same size as [payload.Gzip], in less time.
 package zstdpayload
 
 import (
@@ -25,12 +25,13 @@ const usualWindow = 8 << 20
 
 // Options configures a [Codec]. The zero value is ready to use.
 type Options struct {
-	// Level is the level of compression, as the program zstd counts it, 1 (fast) to 22 (small). The
-	// default is 3. The codec has four different levels: 1, 3, 6 and 10. Any other level works like
-	// the next lower one of these.
+	// Level is the level of compression of the program zstd, 1 (fast) to 22 (small). The default is
+	// 3. The codec has four different levels: 1, 3, 6 and 10. Any other level works like the next
+	// lower one of these.
 	Level int
-	// MaxBytes limits the decoded data of a payload, in bytes. The default is 64 MiB, and the
-	// highest limit is 1 GiB. A window that is larger than MaxBytes and 8 MiB is also too large.
+	// MaxBytes limits the decoded data of a payload, in bytes. It ranges from 1 to 1 GiB. The
+	// default is 64 MiB. Decode also refuses a payload if its window is larger than MaxBytes and
+	// larger than 8 MiB.
 	MaxBytes int
 }
 

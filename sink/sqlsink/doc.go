@@ -45,7 +45,9 @@
 //
 // Wrap the destination of dead letters with [Sink.Letters]. Otherwise the position of the sink
 // stays before a dead-lettered record until a later record is done. A worker that starts in the
-// meantime handles the dead-lettered record again.
+// meantime handles the dead-lettered record again. Also, a batch that fails as a whole is then
+// dead-lettered with records whose effects are stored, so that handling their dead letters again
+// repeats the effects.
 //
 // # Queues
 //

@@ -15,8 +15,8 @@ import (
 type QueueOptions struct {
 	// Dialect is the kind of the database. Required.
 	Dialect Dialect
-	// App is the name of the application, with 1 to 255 bytes. Required. Each application that
-	// shares a table applies a record once.
+	// App is the name of the application, with 1 to 255 bytes. Required. Applications that share a
+	// table apply each record independently of each other.
 	App string
 	// Table is the name of the table of handled records. The default is "weir_handled". Its form is
 	// that of [Options].Table, with at most 50 characters.
@@ -25,15 +25,15 @@ type QueueOptions struct {
 	// default "" is the schema or database that the connection has selected.
 	Schema string
 	// Scope replaces the ARN of the queue in the keys of records, with 1 to 255 bytes. A record has
-	// the same record ID in every queue of a stream. If several queues have the same Scope, such as
-	// the name of their stream, a record takes effect once although each of them delivers it. The
-	// default "" is the ARN of the queue. Change it only while the queue is empty: the sink does
-	// not recognize records that it remembers under another name.
+	// the same record ID in every queue of a stream. If the consumers of several queues use the
+	// same Scope, such as the name of the stream, a record takes effect once although each queue
+	// delivers it. The default "" is the ARN of the queue. Change it only while the queue is empty,
+	// because it changes the keys: the sink does not recognize records with other keys.
 	Scope string
-	// Window is how long a handled record is remembered, by the database's clock. If the queue
-	// delivers the record again after Window, it takes effect again. A queue delivers nothing that
-	// is older than the retention of its stream, so a Window of the retention or more covers
-	// everything. The default is 24 h, which is the default retention. It ranges from 1 min to 400
+	// Window is how long the key of a record is kept, by the database's clock. If the queue
+	// delivers the record again after Window, it takes effect again. A queue delivers no record
+	// that is older than the retention of its stream, so a Window as long as the retention is
+	// enough. The default is 24 h, which is the default retention. It ranges from 1 min to 400
 	// days.
 	Window time.Duration
 	// LockTimeout is how long a call waits for another transaction with one of its records. The
@@ -86,7 +86,7 @@ func (q *Queue) Counts() QueueCounts {
 	return QueueCounts{q.batches.Load(), q.records.Load(), q.skipped.Load(), q.unknown.Load(), q.forgotten.Load(), q.forgetFailed.Load()}
 }
 
-// mostIndexed is the maximum length of a table whose index has its name and a suffix.
+// mostIndexed is the maximum length of the table's name. The name of its index has a suffix.
 const mostIndexed = 50
 
 // NewQueue returns a Queue for a database. The caller must close the database. NewQueue returns an

@@ -81,12 +81,12 @@ func (q *Queue) statement(s string) string {
 	return q.named(strings.NewReplacer("{index}", q.index, "{before}", q.dialect.before, "{most}", fmt.Sprint(mostForgotten)).Replace(s))
 }
 
-// expiry says when a step is due: after half as many keys as a step deletes, after a minute, and at
-// once if the step before has deleted as much as it may.
+// expiry decides when a step is due: after half as many new keys as a step deletes, or a minute
+// after the last step. If the last step has deleted its maximum, the next one is due at once.
 type expiry struct {
 	mu     sync.Mutex // guards the fields below
 	active bool       // a step runs
-	behind bool
+	behind bool // the last step has deleted its maximum
 	added  int // keys since the last step
 	last   time.Time
 }

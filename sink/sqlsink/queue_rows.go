@@ -30,8 +30,8 @@ func (q *Queue) keyOf(r *queue.Record) recordKey {
 	return recordKey{cmp.Or(q.o.Scope, r.Queue), r.Key()}
 }
 
-// keysOf returns the keys of records, each once. They are sorted, so that two transactions wait for
-// each other in the same order.
+// keysOf returns the keys of records, each once. They are sorted, so that all transactions lock
+// them in the same order.
 func (q *Queue) keysOf(records []queue.Record) ([]recordKey, error) {
 	keys := make([]recordKey, 0, len(records))
 	for i := range records {
@@ -52,8 +52,9 @@ func (q *Queue) keysOf(records []queue.Record) ([]recordKey, error) {
 	return slices.Compact(keys), nil
 }
 
-// insert begins a transaction that has stored the keys, except those that are stored already. If
-// known is false, it expects that none is stored, and otherwise fails with errStored.
+// insert begins a transaction and stores the keys in it. If known is true, it first reads which
+// keys are stored already, and returns these. If known is false, it returns errStored if a key is
+// stored already.
 func (q *Queue) insert(ctx context.Context, keys []recordKey, known bool) (tx *sql.Tx, stored map[recordKey]bool, err error) {
 	tx, err = q.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -16,5 +16,5 @@
 //     twice at the same time, or again after it succeeded.
 //   - If a record is delivered again while a handler has it, the context of the handler has ended
 //     with ErrHoldLost before. Without faults no hold ends.
-//   - Run returns in time when it stops, and its error says what was left.
+//   - Run returns in time when it stops, and its error names the records and calls that are left.
 package queuesim

@@ -23,7 +23,7 @@ const (
 	panics
 	exits  // it ends its goroutine
 	blocks // until its context ends
-	hangs  // for some minutes, whatever its context says
+	hangs  // for some minutes, even if its context ends
 )
 
 // fate is what the handler does with a record, or with a part of an aggregate.

@@ -315,7 +315,7 @@ func (w *world) finish() {
 	w.service.settle(time.Now())
 	if len(w.service.live) > 0 {
 		r := w.service.live[0]
-		holder := "nobody"
+		holder := "no process"
 		if r.holder != nil {
 			holder = r.holder.name
 		}

@@ -25,7 +25,7 @@ type Profile struct {
 	throttled, failing, lost, partial, slow float64 // chances of faults of a call or entry
 	outages, freezes, crashes, restarts     float64 // chances in each ten seconds of a process
 	onlyHolds                               bool    // faults concern only extensions
-	unclear                                 bool    // the service has the less likely behaviours
+	unclear                                 bool    // the service behaves in the less likely ways
 
 	failures float64 // share of records that fail once or twice
 	poison   float64 // share of records that never succeed
@@ -37,7 +37,7 @@ type Profile struct {
 	fast     bool    // handlers take milliseconds
 }
 
-// Profiles are all profiles.
+// Profiles contains all profiles.
 var Profiles = []Profile{
 	{
 		Name: "calm", about: "no faults: handlers fail, and take longer than a hold",

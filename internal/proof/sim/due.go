@@ -59,7 +59,9 @@ func newDuties() duties {
 type hindered struct {
 	store int64
 	beat  int64 // when a heartbeat last took effect, possibly long after a crash
-	begun int64 // when the first heartbeat took effect
+	begun int64 // when the first heartbeat took effect, of the life or of a session after a restart
+	// leaving is the time since which its heartbeats report that the session ends, or 0.
+	leaving int64
 	// unbeaten is like store, but only for heartbeats. After an outage, the next successful
 	// heartbeat restarts the time after which the leader resigns.
 	unbeaten int64
@@ -116,7 +118,7 @@ func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {
 		l := wk.life
-		if l == nil || l.stopping || l.session == "" || !may(l) {
+		if l == nil || l.ends() || l.session == "" || !may(l) {
 			continue
 		}
 		at := max(l.hindered.begun+int64(2*w.settings.beat), l.fromStore(), w.outage)
@@ -162,6 +164,8 @@ func (w *world) overdue() {
 			w.noteHandlers(l)
 			if l.stopping {
 				w.leavesInTime(l)
+			} else {
+				w.restartsInTime(l)
 			}
 		}
 	}
@@ -215,7 +219,7 @@ func (w *world) bars(l *life) {
 // stepsDown checks that a leader resigns soon if only its heartbeats succeed.
 func (w *world) stepsDown() {
 	l, runs := w.runs(w.leader)
-	if !runs || l.leads <= w.now() || l.stopping {
+	if !runs || l.leads <= w.now() || l.ends() {
 		return
 	}
 	since := max(l.barred, w.duties.leaderSince, l.hindered.unbeaten, l.hindered.begun, l.paused, l.cutOff, w.outage)
@@ -417,7 +421,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.sink, worked), 3*s.beat, "wish, idle", say)
 	case "read":
 		since, left := w.judge.Waits(sh.Name)
-		if left == 0 || owner.stopping {
+		if left == 0 || owner.ends() {
 			return
 		}
 		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])

@@ -48,10 +48,10 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	for _, wk := range w.workers {
-		if wk.life == nil || wk.life.stopping {
+		if wk.life == nil || wk.life.ends() {
 			since = w.now()
 		} else {
-			since = max(since, wk.life.began)
+			since = max(since, wk.life.began, wk.life.hindered.begun)
 		}
 	}
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()

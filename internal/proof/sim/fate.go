@@ -258,12 +258,7 @@ func (w *world) effect(c *call) (r reply) {
 			r.value = o
 		}
 		if err == nil {
-			if c.life.session == "" {
-				c.life.hindered.begun = w.now()
-			}
-			if c.life.session != b.report.Session {
-				c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
-			}
+			w.noteSession(c.life, &b.report)
 			if c.life.of.life != c.life {
 				w.books.ghosts[b.report.Session] = true
 			}

@@ -6,8 +6,9 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// checkInside checks two things after each step: that workers lock mutexes in the right order,
-// which needs the build tag lockranks, and that none of their counters decreases.
+// checkInside checks three things after each step: that workers lock mutexes in the right order,
+// which needs the build tag lockranks, that none of their counters decreases, and that records
+// which got no dead letter do not count as dead-lettered.
 func (w *world) checkInside() {
 	for _, found := range lock.Violations() {
 		w.breaks("%s", found)
@@ -20,6 +21,9 @@ func (w *world) checkInside() {
 		now := l.consumer.Counts()
 		if name := wentBack(&l.counted, &now); name != "" {
 			w.breaks("%s counts backwards: %s", l.who, name)
+		}
+		if w.letters != nil && now.RecordsDeadLettered > uint64(l.lettered) {
+			w.breaks("%s counts %d dead-lettered records, and %d dead letters were stored for it", l.who, now.RecordsDeadLettered, l.lettered)
 		}
 		l.counted = now
 	}

@@ -380,6 +380,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 
 // heardLetters notes that a worker receives the answer that dead letters are durable.
 func (w *world) heardLetters(l *life, all []deadletter.Letter) {
+	l.lettered += len(all)
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		delete(w.letters.again, owned{l.who, letter.Epoch, id})

@@ -59,6 +59,7 @@ type life struct {
 	session  string // session in the store
 	farewell bool   // the last call of Leave succeeded
 	unheard  bool   // the last call of Leave failed
+	lettered int    // dead letters that it stored, and whose answer it received
 	walksOut bool   // the body has left its loop, and gets no error
 	heard    bool   // a heartbeat was answered
 	hindered hindered

@@ -71,10 +71,8 @@ func (o *options) destination(ctx context.Context, t cli.Terminal, region string
 	switch {
 	case o.execResults.On:
 		return o.handledBy(shellexec.PerRecord{Handler: shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}}), nil
-	case o.lambda.invoke != "":
-		return o.byInvoking(t, region)
-	case o.lambda.command != "":
-		return o.byFunctions(t, region)
+	case o.lambda.used():
+		return o.byFunction(t, region)
 	case o.exec != "":
 		return o.handledBy(shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}), nil
 	case o.to.file != "":

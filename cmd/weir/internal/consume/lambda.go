@@ -141,7 +141,7 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 }
 
 // invoke passes an event to a free process. If no process is free, it waits for one.
-func (fs *functions) invoke(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
+func (fs *functions) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	select {
 	case f := <-fs.free:
 		defer func() { fs.free <- f }()
@@ -312,17 +312,32 @@ func (o *options) source(region string) func(stream string) lambda.Source {
 		if !known {
 			arn = "arn:aws:kinesis:" + region + ":000000000000:stream/" + stream
 		}
-		return lambda.Source{Region: region, StreamARN: arn, RoleARN: "arn:aws:iam::000000000000:role/" + o.app}
+		return lambda.Source{Region: region, StreamARN: arn, RoleARN: o.role()}
 	}
 }
 
-// byFunction returns a destination that passes the records to a Lambda function. invoke passes one
-// event to the function.
-func (o *options) byFunction(
-	t cli.Terminal, invoke func(context.Context, *weir.Batch, []byte) ([]byte, error), region string,
-) (destination, error) {
+// invoking passes an event to a function and returns the function's answer.
+type invoking func(ctx context.Context, event []byte) (answer []byte, err error)
+
+// role returns the ARN of the function's role in events.
+func (o *options) role() string { return "arn:aws:iam::000000000000:role/" + o.app }
+
+// function returns the function that the flags select. close ends its processes or connections.
+func (o *options) function(t cli.Terminal, region string) (invoke invoking, closeFunction func() error) {
+	if o.lambda.invoke != "" {
+		i, closeInvoker := o.invoker()
+		return i.call, closeInvoker
+	}
+	fs := o.functions(t, region)
+	return fs.invoke, fs.close
+}
+
+// byFunction returns a destination that passes the records to a Lambda function.
+func (o *options) byFunction(t cli.Terminal, region string) (destination, error) {
+	invoke, closeFunction := o.function(t, region)
 	h := lambda.Handler{
-		Invoke: invoke, Source: o.source(region), Report: len(o.lambda.respond) > 0,
+		Invoke: func(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) { return invoke(ctx, event) },
+		Source: o.source(region), Report: len(o.lambda.respond) > 0,
 		MaxAge: time.Duration(max(o.lambda.age, 0)) * time.Second,
 		Retries: func(b *weir.Batch, err error, attempt int, pause time.Duration) {
 			t.Say(slog.LevelWarn,
@@ -330,20 +345,12 @@ func (o *options) byFunction(
 				b.Stream, b.Shard, attempt, pause.Round(time.Millisecond), err)
 		},
 	}
+	to := o.handledBy(h)
+	to.close = closeFunction
 	if o.lambda.window == 0 {
-		return o.handledBy(h), nil
+		return to, nil
 	}
 	windows, err := h.Windows(time.Duration(o.lambda.window) * time.Second)
-	to := o.handledBy(h)
 	to.run = func(ctx context.Context, c *weir.Consumer) error { return c.RunPull(ctx, windows) }
-	return to, err
-}
-
-// byFunctions returns a destination that passes the records to a Lambda function in local
-// processes.
-func (o *options) byFunctions(t cli.Terminal, region string) (destination, error) {
-	fs := o.functions(t, region)
-	to, err := o.byFunction(t, fs.invoke, region)
-	to.close = fs.close
 	return to, err
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lambda"
 )
@@ -38,8 +37,9 @@ func invokeURL(given, app string) (string, error) {
 	return u.String(), nil
 }
 
-// byInvoking returns a destination that passes the records to the function behind a URL.
-func (o *options) byInvoking(t cli.Terminal, region string) (destination, error) {
+// invoker returns an invoker of the function behind a URL, and a function that closes its
+// connections.
+func (o *options) invoker() (*invoker, func() error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 100
 	i := &invoker{o.lambda.invoke, &http.Client{
@@ -47,16 +47,14 @@ func (o *options) byInvoking(t cli.Terminal, region string) (destination, error)
 		// Do not follow redirects: an event must go only to the given URL.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	to, err := o.byFunction(t, i.call, region)
-	to.close = func() error {
+	return i, func() error {
 		transport.CloseIdleConnections()
 		return nil
 	}
-	return to, err
 }
 
 // call passes an event to the function and returns its answer.
-func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
+func (i *invoker) call(ctx context.Context, event []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, bytes.NewReader(event))
 	if err != nil {
 		return nil, err

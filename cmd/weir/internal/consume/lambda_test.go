@@ -271,3 +271,19 @@ func TestOutputOfProcessesIsWholeLines(t *testing.T) {
 		t.Errorf("%d lines", len(got))
 	}
 }
+
+// A process of --lambda handles the records of a queue.
+func TestAFunctionHandlesAQueue(t *testing.T) {
+	t.Parallel()
+	s, args := startQueue(t, "1;", "2;", "3;")
+	c := clitest.Start(t, "", append(args, "--retry-min=10ms", "--batch-size=2", "--lambda-processes=2", "--lambda", functionCommand(t, "throws"))...)
+	waitFor(t, func() bool { return s.QueueState("billing").Acknowledged == 3 })
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"got 1;", "got 2;", "got 3;", "ValueError: first time"} {
+		if said := c.Err.String(); !strings.Contains(said, want) {
+			t.Errorf("standard error lacks %q: %s", want, said)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/weir-go/weir"
@@ -57,6 +58,7 @@ func (m metrics) write(ctx context.Context, t cli.Terminal) (stop func() error, 
 	return m.to.write(ctx, t, m.emf)
 }
 
-func (m metrics) handler() http.Handler {
-	return promweir.Handler(m.of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// scrapes returns a handler that serves metrics and those of the process.
+func scrapes(of prometheus.Collector) http.Handler {
+	return promweir.Handler(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }

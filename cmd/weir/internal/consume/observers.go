@@ -6,24 +6,27 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
-	"github.com/weir-go/weir"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
 // observers serves a worker's health and metrics over HTTP.
 type observers struct {
-	health, metrics string // addresses to listen on; "" turns a server off
-	told            metrics
+	health, metrics string               // addresses to listen on; "" turns a server off
+	told            prometheus.Collector // used with an address for metrics
 }
 
+// checked is a consumer that health checks are about.
+type checked interface{ HealthHandler() http.Handler }
+
 // serve answers health checks and scrapes of metrics until stop is called. Health checks use the
-// consumer that c contains at that time. If both addresses are equal, one server serves both.
-func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
-	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().HealthHandler().ServeHTTP(w, r) })
+// consumer that c returns at that time. If both addresses are equal, one server serves both.
+func (o observers) serve(ctx context.Context, t cli.Terminal, c func() checked) (stop func() error, err error) {
+	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c().HealthHandler().ServeHTTP(w, r) })
 	var stops []func() error
 	stop = func() error {
 		var all []error
@@ -44,13 +47,13 @@ func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[
 	if o.health != "" && o.health == o.metrics {
 		mux := http.NewServeMux()
 		mux.Handle("/", checks)
-		mux.Handle("/metrics", o.told.handler())
+		mux.Handle("/metrics", scrapes(o.told))
 		one("--health", "health and metrics", o.health, "/livez, /readyz and /metrics", mux)
 	} else {
 		one("--health", "health", o.health, "/livez and /readyz", checks)
 		if o.metrics != "" {
 			mux := http.NewServeMux()
-			mux.Handle("/metrics", o.told.handler())
+			mux.Handle("/metrics", scrapes(o.told))
 			one("--metrics", "metrics", o.metrics, "/metrics", mux)
 		}
 	}

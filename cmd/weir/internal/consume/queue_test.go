@@ -82,13 +82,13 @@ func TestACommandForAQueue(t *testing.T) {
 	dir := t.TempDir()
 	done, dead := filepath.Join(dir, "done"), filepath.Join(dir, "dead.ndjson")
 	s, args := startQueue(t, "one", "bad", "two")
-	c := clitest.Start(t, "", append(args, "--exec=grep -v -q bad && echo $WEIR_QUEUE $WEIR_STREAM >> "+done, "--max-attempts=2", "--outage-grace=0", "--retry-min=10ms", "--batch=1", "--dead=file:"+dead)...)
+	c := clitest.Start(t, "", append(args, "--exec=grep -v -q bad && echo $WEIR_STREAM >> "+done, "--max-attempts=2", "--outage-grace=0", "--retry-min=10ms", "--batch=1", "--dead=file:"+dead)...)
 	c.Err.Await(t, "a dead letter", func(all string) bool { return strings.Contains(all, "a record was set aside") })
 	waitFor(t, func() bool { return s.QueueState("billing").Acknowledged == 3 })
 	if code := c.Interrupt(t); code != 0 {
 		t.Errorf("it ends with %d: %s", code, c.Err)
 	}
-	if text, err := os.ReadFile(done); err != nil || string(text) != "billing orders\nbilling orders\n" {
+	if text, err := os.ReadFile(done); err != nil || string(text) != "orders\norders\n" {
 		t.Errorf("the command wrote %q, %v", text, err)
 	}
 	if text, err := os.ReadFile(dead); err != nil || !strings.Contains(string(text), `"data":"YmFk"`) || !strings.Contains(string(text), `"reason":"attempts"`) {
@@ -167,22 +167,37 @@ func TestFlagsOfQueues(t *testing.T) {
 	}
 	_, args := startQueue(t)
 	for flag, want := range map[string]string{
-		"--stream=s":                "--stream does not go with --queue: a queue belongs to one stream, so leave it out",
-		"--store=memory:":           "a consumer needs no store",
-		"--heartbeat-interval=1s":   "it is about shards",
-		"--until-tip":               "a queue does not say when it is empty",
-		"--to=s3://bucket/prefix":   "records of a queue cannot be written to S3",
-		"--aggregates=unpack-own":   "use unpack or keep-packed",
-		"--batch=5":                 "--batch applies only to --exec",
-		"--max-attempts=5":          "need a handler that can fail: add --exec",
-		"--exec=true --batch=5000":  "--batch is 5000, it must be 1 to 1000",
-		"--hold=1s":                 "--hold is 1s, it must be 5s to 12h",
-		"--max-memory=17MiB":        "--max-memory is 17825792, it must be",
-		"--exec=true --dead=file:x": "--dead by itself dead-letters no record",
+		"--stream=s":                                   "--stream does not go with --queue: a queue belongs to one stream, so leave it out",
+		"--store=memory:":                              "a consumer needs no store",
+		"--heartbeat-interval=1s":                      "it is about shards",
+		"--until-tip":                                  "a queue does not say when it is empty",
+		"--to=s3://bucket/prefix":                      "records of a queue cannot be written to S3",
+		"--aggregates=unpack-own":                      "use unpack or keep-packed",
+		"--batch=5":                                    "--batch applies only to --exec, --lambda and --invoke",
+		"--max-attempts=5":                             "need a handler that can fail: add --exec",
+		"--filter-not-json=drop":                       "--filter-not-json applies only to records that a filter cannot read",
+		"--filter={":                                   "--filter: ",
+		"--decode=lz4":                                 "--decode \"lz4\": use gzip",
+		"--metrics-by-shard":                           "a queue has no shards",
+		"--starting-position=LATEST":                   "use \"weir queue create --from\"",
+		"--lambda=true --exec=true":                    "are two ways to handle a record",
+		"--lambda=true --decode=gzip":                  "functions get the payloads as they are",
+		"--lambda=true --tumbling-window-in-seconds=5": "a queue has no order",
+		"--lambda=true --lambda-timeout=2h":            "--lambda-timeout 2h0m0s is longer than --max-hold 1h0m0s",
+		"--batch-size=5":                               "--batch-size applies only to functions",
+		"--health=nowhere:x":                           "--health",
+		"--exec=true --batch=5000":                     "--batch is 5000, it must be 1 to 1000",
+		"--hold=1s":                                    "--hold is 1s, it must be 5s to 12h",
+		"--max-memory=17MiB":                           "--max-memory is 17825792, it must be",
+		"--exec=true --dead=file:x":                    "--dead by itself dead-letters no record",
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, strings.Fields(flag)...)...); !strings.Contains(said, want) {
 			t.Errorf("%s: %s", flag, said)
 		}
+	}
+	arn := "--queue=arn:aws:kinesis:us-east-1:000000000000:queue/4f2c"
+	if _, said := clitest.MustExit(t, cli.ExitUsage, "consume", arn, "--lambda=true", args[2]); !strings.Contains(said, "add --app NAME") {
+		t.Errorf("a function without a name: %s", said)
 	}
 	if _, said := clitest.MustExit(t, cli.ExitUsage, "consume", "--stream=s", "--app=a", "--store=memory:", "--hold=1m", args[2]); !strings.Contains(said, "--hold applies only to queues: add --queue NAME") {
 		t.Errorf("--hold without a queue: %s", said)

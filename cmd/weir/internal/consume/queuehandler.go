@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 	"unicode/utf8"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/queues"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
@@ -15,9 +18,13 @@ import (
 	"github.com/weir-go/weir/queue"
 )
 
+// queueGrace is how long a command may take to end after it was asked to end. It must be shorter
+// than the time for which package queue waits for handlers after StopTimeout, which is 2 s.
+const queueGrace = time.Second
+
 // queueHandler handles the records of a queue by a command, a file or standard output.
 type queueHandler struct {
-	handle func(context.Context, []queue.Record) error
+	handle queueHandle
 
 	fail  func(error) // ends the consumer
 	once  sync.Once
@@ -36,14 +43,20 @@ func (h *queueHandler) handler() queue.Handler {
 }
 
 // queueHandler returns the handler that the flags select.
-func (o *options) queueHandler(t cli.Terminal, d *queue.Description) (h *queueHandler, closeTo func() error, err error) {
+func (o *options) queueHandler(t cli.Terminal, d *queue.Description, region string) (h *queueHandler, closeTo func() error, err error) {
 	h, closeTo = &queueHandler{}, func() error { return nil }
-	env := []string{"WEIR_QUEUE=" + d.Name, "WEIR_STREAM=" + queues.StreamOf(streamOf(d))}
-	shell := shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}
+	env := func(all []queue.Record) []string {
+		vars := []string{"WEIR_QUEUE=" + d.ARN, "WEIR_STREAM=" + queues.StreamOf(streamOf(d))}
+		if len(all) == 1 {
+			vars = append(vars, "WEIR_RECORD="+all[0].Key())
+		}
+		return vars
+	}
+	shell := shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials, Grace: queueGrace}
 	switch {
 	case o.execResults.On:
 		h.handle = func(ctx context.Context, all []queue.Record) error {
-			return eachResult(ctx, shellexec.PerRecord{Handler: shell}, all, env)
+			return eachResult(ctx, shellexec.PerRecord{Handler: shell}, all, env(all))
 		}
 	case o.exec != "":
 		h.handle = func(ctx context.Context, all []queue.Record) error {
@@ -51,8 +64,10 @@ func (o *options) queueHandler(t cli.Terminal, d *queue.Description) (h *queueHa
 			if err != nil {
 				return err
 			}
-			return shell.Run(ctx, input, env...)
+			return shell.Run(ctx, input, env(all)...)
 		}
+	case o.lambda.used():
+		h.handle, closeTo = o.queueFunction(t, region)
 	case o.to.file != "":
 		file, err := openAppending(o.to.file, 0)
 		if err != nil {
@@ -76,7 +91,36 @@ func (o *options) queueHandler(t cli.Terminal, d *queue.Description) (h *queueHa
 			return to.write(ctx, lines)
 		}
 	}
+	h.handle = o.decoded(h.handle)
 	return h, closeTo, nil
+}
+
+// queueHandle handles records of a queue, as a [queue.BatchFunc] does.
+type queueHandle = func(context.Context, []queue.Record) error
+
+// decoded returns a handler that passes decoded records to next. It rejects the records that cannot
+// be decoded.
+func (o *options) decoded(next queueHandle) queueHandle {
+	if !o.decode.On() {
+		return next
+	}
+	return func(ctx context.Context, all []queue.Record) error {
+		var failed []error
+		good := make([]queue.Record, 0, len(all))
+		for _, r := range all {
+			data, err := o.decode.Data(ctx, r.Data)
+			if err != nil {
+				failed = append(failed, queue.Failed(r, weir.Reject(fmt.Errorf("--decode %s: %w", &o.decode, err))))
+				continue
+			}
+			r.Data = data
+			good = append(good, r)
+		}
+		if len(good) > 0 {
+			failed = append(failed, next(ctx, good))
+		}
+		return errors.Join(failed...)
+	}
 }
 
 // lines returns records in the format of -o.

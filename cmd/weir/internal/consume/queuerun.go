@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/queues"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/promweir"
 	"github.com/weir-go/weir/queue"
 )
 
@@ -28,14 +30,25 @@ func (o *options) runQueue(ctx context.Context, t cli.Terminal, qo queue.Options
 	if err != nil {
 		return err
 	}
-	if o.app == "" {
-		o.app = o.queue.name
-	}
 	log := slog.New(handler)
-	qo.Logger, qo.App = log, o.app
-	if _, err := queue.New(cfg, qo); err != nil { // before a file is created
+	qo.Logger = log
+	tale := &queueStory{}
+	qo.Events.Handled = tale.handled
+	var told *promweir.QueueMetrics
+	if o.metrics.addr != "" {
+		told = promweir.NewQueue(&qo)
+	}
+	trial, err := queue.New(cfg, qo) // validate the options before a file is created
+	if err != nil {
 		return cli.Usage(explain.InFlags(err))
 	}
+	var healthy atomic.Pointer[queue.Consumer]
+	healthy.Store(trial) // while the queue is looked up: alive, but not ready
+	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, func() checked { return healthy.Load() })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	var d queue.Description
 	err = peers.Persist(ctx, o.aws.Wait, o.aws.Service, func() (err error) {
 		d, err = queues.Find(ctx, client, o.queue.name)
@@ -52,18 +65,21 @@ func (o *options) runQueue(ctx context.Context, t cli.Terminal, qo queue.Options
 	if o.failures.place.Kind != "" {
 		qo.OnFailure.Destination = &o.failures.letters
 	}
-	to, closeTo, err := o.queueHandler(t, &d)
+	to, closeTo, err := o.queueHandler(t, &d, cfg.Region)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeTo()) }()
 
-	tale := &queueStory{log: log.With("worker", o.worker, "queue", d.Name)}
-	qo.Events.Handled = tale.handled
 	consumer, err := queue.New(cfg, qo)
 	if err != nil {
 		return cli.Usage(explain.InFlags(err))
 	}
+	healthy.Store(consumer)
+	if told != nil {
+		told.Watch(consumer)
+	}
+	tale.log = log.With("worker", o.worker, "queue", d.Name)
 	cli.SpeakThrough(t, handler, o.app, o.worker) // earlier messages are for the person who started the consumer
 	tale.log.Info("the consumer starts", "version", cli.ThisBuild().Version, "arn", d.ARN, "flags", o.given)
 	err = runUntilFatal(ctx, func(ctx context.Context) error { return tale.run(ctx, consumer, to.handler()) }, to)

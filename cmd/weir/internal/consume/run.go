@@ -94,7 +94,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	var healthy atomic.Pointer[weir.Consumer]
 	healthy.Store(trial) // while the store is opened: alive, but not ready
 	told.watch(trial)
-	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
+	stop, err := observers{o.health, o.metrics.addr, told.of}.serve(ctx, t, func() checked { return healthy.Load() })
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ func updateCommand(t cli.Terminal) *cobra.Command {
 		Use:   "update --queue NAME",
 		Short: "Change the settings of a queue",
 		Long: `Changes the settings of a queue, and waits until they are in effect. Settings that
-are not given stay as they are. Consumers go on meanwhile. Records in flight keep
-their visibility timeout.
+are not given stay as they are. Consumers continue meanwhile. Records in flight
+keep their visibility timeout.
 
 The stream of a queue and its start never change: create another queue.`,
 		Example: `  weir queue update --queue billing --max-receives 50
@@ -63,8 +63,8 @@ func deleteCommand(t cli.Terminal) *cobra.Command {
 		Short: "Delete a queue with its dead letters",
 		Long: `Deletes a queue. Its consumers receive nothing more, and its dead letters cannot
 be received any more. The records stay in the stream, and other queues and
-applications still get them. A queue with the same name that is created later
-starts again and does not continue.
+applications still get them. If a queue with the same name is created later, it
+does not continue where this one has stopped.
 
 "weir queue copy-dead" saves the dead letters first.`,
 		Example: `  weir queue delete --queue billing

@@ -27,15 +27,15 @@ func copyDeadCommand(t cli.Terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "copy-dead --queue NAME --dead PLACE (--all | RECORD ...)",
-		Short: "Copy dead letters of a queue to a place where they last",
+		Short: "Copy dead letters of a queue to a place that keeps them",
 		Long: `Copies dead letters that a queue keeps itself to a place of dead letters, where
 they outlive the retention of the stream. "weir dead" lists them there and
 handles them again. The queue has no reason and no error, so the copies say only
 how often the record was received.
 
 With --drop, a dead letter is removed from the queue when its copy is durable.
-Without it, it stays in the queue. A dead letter that is copied twice has the
-same ID, so most places keep one of them.`,
+Otherwise it stays in the queue. Two copies of a dead letter have the same ID, so
+most places keep one of them.`,
 		Example: `  weir queue copy-dead --queue billing --dead file:dead.ndjson --all
   weir queue copy-dead --queue billing --dead s3://my-bucket/dead --all --drop`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
@@ -62,7 +62,7 @@ same ID, so most places keep one of them.`,
 					app = q.Name
 				}
 				n := 0
-				err = c.each(ctx, l, ids, func(some []queue.Delivery) error {
+				_, err = c.each(ctx, l, ids, func(some []queue.Delivery) error {
 					all := make([]deadletter.Letter, len(some))
 					for i := range some {
 						all[i] = copyOf(&some[i], q, app, time.Now())

@@ -30,9 +30,9 @@ consumers have stored elsewhere (--dead) are the subject of "weir dead".
 A queue keeps no reason and no error for a dead letter. A dead letter is lost
 when its record leaves the stream. "weir queue copy-dead" saves dead letters.
 
-To look at a dead letter, a command receives it, and gives it back at the end.
-No other process can receive it meanwhile. If the command is killed, it stays
-hidden for up to 2 min.`,
+To look at a dead letter, a command receives it, and makes it visible again at
+the end. No other process can receive it meanwhile. If the command is killed, the
+dead letter stays hidden for up to 2 min.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -220,26 +220,37 @@ func (c *chosen) check(cmd *cobra.Command, ids []string) error {
 }
 
 // each receives the chosen dead letters, ten at a time, and calls do with them. With --all, it ends
-// when no further dead letter is visible.
-func (c *chosen) each(ctx context.Context, l *queues.Look, ids []string, do func([]queue.Delivery) error) error {
+// when no further dead letter is visible. again is the number of those that do restored and that
+// became dead letters again meanwhile: they stay dead letters, or each would not end while a
+// consumer fails at them.
+func (c *chosen) each(ctx context.Context, l *queues.Look, ids []string, do func([]queue.Delivery) error) (again int, err error) {
 	if !c.all {
 		found, err := l.Find(ctx, ids)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return do(found)
+		return 0, do(found)
 	}
-	for n := 0; n < c.most; {
-		some, err := l.Next(ctx, c.most-n)
+	done := map[string]bool{}
+	for len(done) < c.most {
+		some, err := l.Next(ctx, c.most-len(done))
 		if err != nil || len(some) == 0 {
-			return err
+			return again, err
 		}
-		n += len(some)
-		if err := do(some); err != nil {
-			return err
+		fresh := some[:0]
+		for _, d := range some {
+			if done[d.RecordID] {
+				again++
+				continue
+			}
+			done[d.RecordID] = true
+			fresh = append(fresh, d)
+		}
+		if err := do(fresh); err != nil {
+			return again, err
 		}
 	}
-	return nil
+	return again, nil
 }
 
 func deadRetryCommand(t cli.Terminal) *cobra.Command {
@@ -258,11 +269,14 @@ The consumers of the queue handle them. Remove the cause of the failures first.`
 			}
 			return withLook(cmd, t, &f, func(ctx context.Context, q *queues.Queue, l *queues.Look) error {
 				n := 0
-				err := c.each(ctx, l, ids, func(some []queue.Delivery) error {
+				again, err := c.each(ctx, l, ids, func(some []queue.Delivery) error {
 					m, err := l.Settle(ctx, q.RestoreDeadLetters, some)
 					n += m
 					return err
 				})
+				if again > 0 {
+					t.Note("%s failed again already: remove the cause first", cli.Count(again, "restored record"))
+				}
 				return said(t, err, n, "restored")
 			})
 		},
@@ -312,7 +326,7 @@ in the stream until its retention ends. "weir queue copy-dead" saves them first.
 					}
 				}
 				n := 0
-				err := c.each(ctx, l, ids, func(some []queue.Delivery) error {
+				_, err := c.each(ctx, l, ids, func(some []queue.Delivery) error {
 					m, err := l.Settle(ctx, q.AcknowledgeDeadLetters, some)
 					n += m
 					return err

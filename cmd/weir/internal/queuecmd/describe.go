@@ -38,8 +38,8 @@ one receive of each, so it is off by default. The visible records need not
 contain the oldest one.
 
 "receives" compares the receives of the last hour with the records that were
-acknowledged. Each release, crash, lost answer and backoff spends a receive, and
-a record with too many becomes a dead letter.`,
+acknowledged. Each release, crash, lost answer and lost hold spends a receive,
+and a record with too many receives becomes a dead letter.`,
 		Example: `  weir queue describe --queue billing
   weir queue describe --queue billing --watch
   weir queue describe --queue billing -o json | jq '{visible, in_flight, dead_letters}'`,

@@ -70,7 +70,7 @@ func TestAQueueFromCreationToDeletion(t *testing.T) {
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "create", "--queue=x", "--stream=provisioned", endpoint); !strings.Contains(said, "only on-demand streams can have queues") {
 		t.Errorf("a provisioned stream: %s", said)
 	}
-	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "describe", "--queue=bill", endpoint); !strings.Contains(said, "there is no queue bill: there is billing") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "queue", "describe", "--queue=bill", endpoint); !strings.Contains(said, "there is no queue bill; this account and region have billing") {
 		t.Errorf("an unknown queue: %s", said)
 	}
 	clitest.MustRun(t, "", "queue", "update", "--queue=billing", "--max-receives=9", endpoint)
@@ -178,5 +178,24 @@ func TestDeadLettersOfAQueue(t *testing.T) {
 	}
 	if now := s.QueueState("q"); now.Visible != 1 || now.VisibleDeadLetters+now.InFlightDeadLetters != 0 {
 		t.Errorf("the queue is %+v", now)
+	}
+}
+
+// A restored record that fails again at once is restored only once, so that the command ends.
+func TestADeadLetterIsRestoredOnce(t *testing.T) {
+	t.Parallel()
+	s, endpoint := clitest.Kinesis(t)
+	s.CreateOnDemandStream("orders")
+	s.CreateQueue(kinesistest.Queue{Stream: "orders", Name: "q", MaxReceiveCount: 1})
+	s.Put("orders", "k", []byte("poison"))
+	c := clitest.Start(t, "", "queue", "consume", "--queue=q", "--exec=exit 1", "--max-attempts=1", "--outage-grace=0", endpoint)
+	for i := range 2 {
+		c.Err.Await(t, "a dead letter", func(all string) bool { return strings.Count(all, "a record was set aside") > i })
+		if said := clitest.MustRun(t, "", "queue", "dead", "retry", "--queue=q", "--all", endpoint); said != "1 dead letter is restored\n" {
+			t.Errorf("retry says %s", said)
+		}
+	}
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("the consumer ends with %d: %s", code, c.Err)
 	}
 }

@@ -115,8 +115,8 @@ func (l *Look) Find(ctx context.Context, ids []string) (found []queue.Delivery, 
 	return found, nil
 }
 
-// Settle restores or removes dead letters with one of the client's calls, and returns how many of
-// them it was.
+// Settle restores or removes dead letters with one of the client's calls. It returns how many dead
+// letters the call has changed, also with an error.
 func (l *Look) Settle(ctx context.Context, do func(context.Context, string, []string) (queue.BatchOutput, error), of []queue.Delivery) (n int, err error) {
 	for some := range slices.Chunk(of, perCall) {
 		handles := make([]string, len(some))
@@ -139,14 +139,14 @@ func (l *Look) Settle(ctx context.Context, do func(context.Context, string, []st
 		}
 		if len(out.Failed) > 0 {
 			f := out.Failed[0]
-			return n, fmt.Errorf("%s could not be changed, first because of %s (%s)", cli.Count(len(out.Failed), "dead letter"), f.Code, f.Message)
+			return n, fmt.Errorf("%s could not be changed; the first error is %s (%s)", cli.Count(len(out.Failed), "dead letter"), f.Code, f.Message)
 		}
 	}
 	return n, nil
 }
 
-// End gives the dead letters back that were not restored or removed. It works after ctx has ended,
-// too.
+// End makes the dead letters visible that were not restored or removed. It also works after ctx has
+// ended.
 func (l *Look) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()

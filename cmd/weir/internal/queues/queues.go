@@ -104,7 +104,7 @@ func Find(ctx context.Context, client *queue.Client, name string) (queue.Descrip
 		if len(names) == 0 {
 			return queue.Description{}, fmt.Errorf("there is no queue %s, and no other queue in this account and region: check --region and --endpoint, or create it with \"weir queue create\"", name)
 		}
-		return queue.Description{}, fmt.Errorf("there is no queue %s: there is %s; check --queue and the region", name, cli.List(names))
+		return queue.Description{}, fmt.Errorf("there is no queue %s; this account and region have %s: check --queue and --region", name, cli.List(names))
 	case err != nil:
 		return queue.Description{}, err
 	}

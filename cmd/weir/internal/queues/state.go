@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/queue"
 )
 
-// Reader reads what the service says about queues, their streams and their metrics.
+// Reader reads queues, their streams and their metrics from the service.
 type Reader struct {
 	Queues  *queue.Client
 	Metrics *cloudwatch.Client
@@ -38,7 +38,8 @@ func (f *Flags) Reader(ctx context.Context, t cli.Terminal) (*Reader, error) {
 	return r, err
 }
 
-// Facts returns what is known about a queue. Unknown metrics, and an unknown stream, are no error.
+// Facts returns the facts about a queue. If the metrics or the stream cannot be read, the facts
+// about them are unknown.
 func (r *Reader) Facts(ctx context.Context, d *queue.Description) queuestate.Facts {
 	f := queuestate.Facts{
 		Name: d.Name, ARN: d.ARN, Status: d.Status, Created: d.Created,

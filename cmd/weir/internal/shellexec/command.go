@@ -4,6 +4,7 @@ package shellexec
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Handler struct {
 	Format   cli.Format
 	// Credentials passes the worker's credentials to the command.
 	Credentials bool
+	// Grace is how long a command may take to end after it was asked to end. It defaults to the
+	// constant [Grace].
+	Grace time.Duration
 }
 
 // Grace is how long a command may take to end after it was asked to end. It is killed after that
@@ -67,7 +71,7 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	// Ctrl-C at the terminal does not reach them, because only the worker stops them.
 	OwnGroup(cmd)
 	cmd.Cancel = func() error { return EndGroup(cmd, false) }
-	cmd.WaitDelay = Grace
+	cmd.WaitDelay = cmp.Or(e.Grace, Grace)
 	err := Run(cmd, nil)
 	// exec.ErrWaitDelay means that the command exited with 0, although a process that it started is
 	// still running.

@@ -19,7 +19,7 @@ func TestACommandEndsWithTheLease(t *testing.T) {
 	// The command starts a child process, which must end too.
 	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
 	go func() {
-		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatText, false}.
+		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatText, false, 0}.
 			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
 	}()
 	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
@@ -35,7 +35,7 @@ func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := clitest.NewOutput(), make(chan error, 1)
 	go func() {
-		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, cli.FormatText, false}.
+		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, cli.FormatText, false, 0}.
 			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
 	}()
 	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
@@ -47,7 +47,7 @@ func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
 
 func TestACommandNeedNotReadItsInput(t *testing.T) {
 	out := clitest.NewOutput()
-	e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "echo done", cli.FormatText, false}
+	e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "echo done", cli.FormatText, false, 0}
 	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // larger than the buffer of a pipe
 	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", Records: []weir.Record{big}}); err != nil || out.String() != "done\n" {
 		t.Errorf("%v, %q", err, out)
@@ -68,7 +68,7 @@ func TestACommandDoesNotGetCredentials(t *testing.T) {
 	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
 	for given, want := range map[bool]int{false: 0, true: len(ofWorker)} {
 		out := clitest.NewOutput()
-		e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "env", cli.FormatText, given}
+		e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "env", cli.FormatText, given, 0}
 		if err := e.Handle(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestAProgramThatCannotBeRun(t *testing.T) {
 		"/dev/null":            "the command failed: exit status 126: the shell could not run the program",
 		"exit 3":               "the command failed: exit status 3",
 	} {
-		err := Handler{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, command, cli.FormatText, false}.Handle(t.Context(), batch)
+		err := Handler{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, command, cli.FormatText, false, 0}.Handle(t.Context(), batch)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || command == "exit 3" && err.Error() != want {
 			t.Errorf("%s: %v", command, err)
 		}

@@ -42,7 +42,7 @@ func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			o := PerRecord{Handler{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, c.command, cli.FormatJSON, false}}.
+			o := PerRecord{Handler{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, c.command, cli.FormatJSON, false, 0}}.
 				ask(t.Context(), []byte(strings.Repeat("x", 1<<20)), []string{"a", "b"})
 			got := fmt.Sprintf("%d done", o.done)
 			if o.err != nil {
@@ -66,7 +66,7 @@ func TestACommandThatIsEndedSaysHowFarItCame(t *testing.T) {
 	command := `trap 'echo "{\"id\":\"a\",\"result\":\"done\"}" >&3; echo "{\"id\":\"b\",\"result\":\"failed\"}" >&3; echo "{\"end\":true}" >&3; exit 1' TERM
 		echo ready; while :; do sleep 0.1; done`
 	go func() {
-		asked <- PerRecord{Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatJSON, false}}.ask(ctx, nil, []string{"a", "b"})
+		asked <- PerRecord{Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatJSON, false, 0}}.ask(ctx, nil, []string{"a", "b"})
 	}()
 	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
 	cancel(weir.ErrStopping)
