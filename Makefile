@@ -134,7 +134,7 @@ bench: ## Every benchmark, once through and short where it has a short form
 
 .PHONY: bench-read
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
-	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m ./internal/proof/bench
+	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|Subscriptions|LargePages' -benchtime 1x -timeout 30m ./internal/proof/bench
 
 .PHONY: bench-put
 bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)

@@ -65,13 +65,7 @@ func dropEvents(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	defer t.CloseIdleConnections()
 	client := &http.Client{Transport: t}
 	return readEvents(tb, limitMode, c, max(1, c.read/c.pages), func(ctx context.Context, shard int) (int, int, error) {
-		body, err := json.Marshal(map[string]any{
-			"ConsumerARN": benchserver.ConsumerARN, "ShardId": fmt.Sprintf("shardId-%012d", shard), "StartingPosition": map[string]string{"Type": "TRIM_HORIZON"},
-		})
-		if err != nil {
-			return 0, 0, err
-		}
-		resp, err := post(ctx, client, p.URL, "SubscribeToShard", "application/x-amz-json-1.1", body)
+		resp, err := postSubscribe(ctx, client, p.URL, shard)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -85,15 +79,23 @@ func dropEvents(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	})
 }
 
+// postSubscribe calls SubscribeToShard with net/http.
+func postSubscribe(ctx context.Context, client *http.Client, url string, shard int) (*http.Response, error) {
+	body, err := json.Marshal(map[string]any{
+		"ConsumerARN": benchserver.ConsumerARN, "ShardId": fmt.Sprintf("shardId-%012d", shard), "StartingPosition": map[string]string{"Type": "TRIM_HORIZON"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return post(ctx, client, url, "SubscribeToShard", "application/x-amz-json-1.1", body)
+}
+
 // subscribeBySDK reads events with only the SDK's client.
 func subscribeBySDK(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	return readEvents(tb, sdkMode, c, max(1, c.readSDK/c.pages), func(ctx context.Context, shard int) (records, size int, err error) {
 		// Each subscription needs its own client, because subscriptions of one client share a
 		// decoder without a lock.
-		out, err := benchClient(p.Address).SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{
-			ConsumerARN: aws.String(benchserver.ConsumerARN), ShardId: aws.String(fmt.Sprintf("shardId-%012d", shard)),
-			StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},
-		})
+		out, err := benchClient(p.Address).SubscribeToShard(ctx, subscribeInput(shard))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -107,4 +109,11 @@ func subscribeBySDK(tb testing.TB, p *benchserver.Process, c readCase) spent {
 		}
 		return records, size, out.GetStream().Close()
 	})
+}
+
+func subscribeInput(shard int) *kinesis.SubscribeToShardInput {
+	return &kinesis.SubscribeToShardInput{
+		ConsumerARN: aws.String(benchserver.ConsumerARN), ShardId: aws.String(fmt.Sprintf("shardId-%012d", shard)),
+		StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},
+	}
 }

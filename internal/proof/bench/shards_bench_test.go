@@ -25,6 +25,7 @@ import (
 // runs. It starts to measure when ready returns.
 var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
 	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
+	"weir, fan-out": runWeirFanOut, "net/http, fan-out": runDroppedEvents, "bare SDK, fan-out": runSDKFanOut,
 }
 
 const overNetHTTPMode = "weir, net/http"
@@ -135,19 +136,20 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 
 // runWeir runs a consumer of all shards.
 func runWeir(job clientJob, ready func() error) (clientResult, error) {
-	return runConsumer(job, benchClient(job.Address), ready)
+	return runConsumer(job, benchClient(job.Address), weir.FanOut{}, ready)
 }
 
 func runWeirOverNetHTTP(job clientJob, ready func() error) (clientResult, error) {
-	return runConsumer(job, benchClient(job.Address, overNetHTTP), ready)
+	return runConsumer(job, benchClient(job.Address, overNetHTTP), weir.FanOut{}, ready)
 }
 
-func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r clientResult, err error) {
+func runConsumer(job clientJob, client *kinesis.Client, fanOut weir.FanOut, ready func() error) (r clientResult, err error) {
 	r.Before = memory("VmRSS")
 	var held, records, data atomic.Int64
 	all := make(chan struct{})
 	c, err := weir.New(client, memstore.New(), weir.Options{
-		App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true, OnEvent: event.On(func(context.Context, event.LeaseTaken) {
+		App: "bench", Streams: []string{benchserver.Stream}, Logger: quiet, ReuseBuffers: true, FanOut: fanOut,
+		OnEvent: event.On(func(context.Context, event.LeaseTaken) {
 			if held.Add(1) == int64(job.Shards) {
 				close(all)
 			}
