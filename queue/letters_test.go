@@ -3,6 +3,9 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +28,13 @@ func TestRecordsOfDeadLetters(t *testing.T) {
 			}
 		}
 		q.put(1, nil, b.Append(nil))
-		var letters []deadletter.Letter
+		var (
+			mu      sync.Mutex // guards letters, because calls are concurrent
+			letters []deadletter.Letter
+		)
 		to := deadletter.Func(func(_ context.Context, l []deadletter.Letter) error {
+			mu.Lock()
+			defer mu.Unlock()
 			letters = append(letters, l...)
 			return nil
 		})
@@ -42,6 +50,8 @@ func TestRecordsOfDeadLetters(t *testing.T) {
 		if err != nil || len(letters) != 2 || len(rejected) != 2 {
 			t.Fatalf("%v, %d letters, %d rejected", err, len(letters), len(rejected))
 		}
+		slices.SortFunc(letters, func(a, b deadletter.Letter) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortFunc(rejected, func(a, b Record) int { return strings.Compare(a.Key(), b.Key()) })
 		for i := range letters {
 			got, ok := FromLetter(&letters[i])
 			want := rejected[i]
