@@ -72,6 +72,7 @@ func Run(t *testing.T, h Harness) {
 		{"wish", wishCases, false},
 		{"deaths", deathCases, false},
 		{"notes", noteCases, false},
+		{"numbers", numberCases, false},
 		{"streams", streamCases, false},
 		{"admin", adminCases, false},
 		{"chunks", chunkCases, false},
