@@ -112,7 +112,7 @@ func (e *LeftOutError) Error() string {
 // [Destination].Put. ok is false if the call failed. An error that joins several others is a
 // failure unless each of them is a [*LeftOutError]. The error may be nil.
 func LeftOut(err error) (ids []string, ok bool) {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps errors itself
 	case nil:
 		return nil, true
 	case *LeftOutError:

@@ -169,7 +169,7 @@ func ExampleNewQueue() {
 		if err != nil {
 			return err
 		}
-		defer stop()
+		defer func() { _ = stop() }()
 		return consumer.Run(ctx, telemetry.Records(handle))
 	}
 	fmt.Println(run != nil, otelweir.QueueTags(queue.Record{}) == nil)

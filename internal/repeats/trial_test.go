@@ -1,7 +1,6 @@
 package repeats
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -299,7 +298,7 @@ func TestTrials(t *testing.T) {
 			}
 			r.run()
 			if repeats += r.repeats; t.Failed() {
-				t.Fatal(fmt.Sprintf("seed %d, lossy %t", seed, lossy))
+				t.Fatalf("seed %d, lossy %t", seed, lossy)
 			}
 		}
 	}

@@ -24,18 +24,17 @@ type record struct {
 	parts   int // records of the aggregate; 0 for a plain record
 	arrived time.Time
 
-	count    int // deliveries
-	number   int // of the last delivery
-	hidden   time.Time
-	gone     bool  // it was acknowledged
-	dead     bool  // it is a dead letter of the queue
-	holder   *life // the process that has it; nil if it is visible
-	since    time.Time
-	excused  string // why its hold may end, "" if it may not
-	late     bool   // its answer took longer than the margin of the hold
-	own      int    // deliveries that weir spent without a reason outside of it
-	calls    []*call
-	finished bool // the judge knows that it is done or has a dead letter
+	count   int // deliveries
+	number  int // of the last delivery
+	hidden  time.Time
+	gone    bool  // it was acknowledged
+	dead    bool  // it is a dead letter of the queue
+	holder  *life // the process that has it; nil if it is visible
+	since   time.Time
+	excused string // why its hold may end, "" if it may not
+	late    bool   // its answer took longer than the margin of the hold
+	own     int    // deliveries that weir spent without a reason outside of it
+	calls   []*call
 }
 
 func (r *record) handle() string { return r.id + "#" + strconv.Itoa(r.number) }

@@ -22,7 +22,7 @@ const MostBytes = 64 << 20
 var zstd = sync.OnceValue(func() payload.Codec {
 	c, err := zstdpayload.New(zstdpayload.Options{MaxBytes: MostBytes})
 	if err != nil {
-		panic(err) //nolint:forbidigo // the options are valid
+		panic(err) // the options are valid
 	}
 	return c
 })
@@ -32,7 +32,7 @@ var zstd = sync.OnceValue(func() payload.Codec {
 func Compressed(most int) map[string]payload.Codec {
 	c, err := zstdpayload.New(zstdpayload.Options{MaxBytes: most})
 	if err != nil {
-		panic(err) //nolint:forbidigo // the options are valid
+		panic(err) // the options are valid
 	}
 	return map[string]payload.Codec{"gzip": payload.Gzip{MaxBytes: most}, "zstd": c}
 }
