@@ -153,7 +153,7 @@ func (c *Client) DeleteQueue(ctx context.Context, arn string) error {
 
 func (c *Client) described(ctx context.Context, operation, arn string, input fields) (Description, error) {
 	var out describedJSON
-	err := c.do(ctx, &call{operation: operation, plane: controlPlane, arn: arn, timeout: callTimeout, input: input, read: readJSON(&out)})
+	err := c.do(ctx, &call{operation: operation, plane: controlPlane, arn: arn, timeout: callTimeout, input: input, read: readJSON(&out)}) //nolint:bodyclose // do closes it
 	return out.decode(), err
 }
 
@@ -181,7 +181,7 @@ func (c *Client) ListQueues(ctx context.Context, in ListQueuesInput) (ListQueues
 		}
 		NextToken string
 	}
-	err := c.do(ctx, &call{operation: "ListQueues", plane: controlPlane, timeout: callTimeout, input: f, read: readJSON(&out)})
+	err := c.do(ctx, &call{operation: "ListQueues", plane: controlPlane, timeout: callTimeout, input: f, read: readJSON(&out)}) //nolint:bodyclose // do closes it
 	page := ListQueuesOutput{NextToken: out.NextToken}
 	for _, q := range out.QueueSummaries {
 		s := Summary{Name: q.QueueName, ARN: q.QueueARN, Status: q.QueueStatus, Created: time.Time(q.QueueCreationTimestamp)}
@@ -380,7 +380,7 @@ func (c *Client) batch(ctx context.Context, operation, arn string, entries []ent
 		Failed []struct{ ReceiptHandle, ErrorCode, ErrorMessage string }
 	}
 	err := c.do(ctx, &call{
-		operation: operation, plane: dataPlane, arn: arn, timeout: callTimeout, input: fields{"QueueARN": arn, "Entries": entries}, read: readJSON(&out),
+		operation: operation, plane: dataPlane, arn: arn, timeout: callTimeout, input: fields{"QueueARN": arn, "Entries": entries}, read: readJSON(&out), //nolint:bodyclose // do closes it
 	})
 	var b BatchOutput
 	for _, f := range out.Failed {
