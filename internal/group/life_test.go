@@ -284,36 +284,6 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// A worker that listed a stream before it was deleted and created again must not replace the leases
-// that another worker has already made for the new stream. It lists the stream again.
-func TestAListingOfADeletedStreamChangesNoLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newListings([]string{"s"})
-		l := s.streams["s"]
-		l.latest = &Listing{Born: 8, Shards: []shard.Shard{{ID: "0"}, {ID: "1"}}}
-		l.began = time.Now()
-		view := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "0"}, Epoch: 3, Born: 9, Owner: "a"}}}
-		cfg := Config{Times: lease.DefaultTimes, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler)}
-		for range 2 {
-			if got := s.actions(view, lease.Facts{}, cfg); len(got) != 0 {
-				t.Fatalf("it does %v", got)
-			}
-		}
-		if !l.again.After(l.began) || l.outdated != 1 || !l.retry.Equal(time.Now().Add(time.Second)) {
-			t.Errorf("it lists again after %v and %v, for the %d. time", l.again.Sub(l.began), time.Until(l.retry), l.outdated)
-		}
-		// The next listing is of the new stream. Departed parents of the old one do not count.
-		parent := lease.Key{Stream: "s", Shard: "p"}
-		s.gone[parent] = true
-		if err := s.take(result{stream: "s", Listing: Listing{Born: 9, Shards: l.latest.Shards}, began: time.Now().Add(time.Second)}, cfg); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.actions(view, lease.Facts{}, cfg); s.gone[parent] || l.outdated != 0 || slices.ContainsFunc(got, func(a lease.Action) bool { return a.Kind != lease.Create }) {
-			t.Errorf("with the new listing it does %v, gone %v", got, s.gone)
-		}
-	})
-}
-
 // Leases that were created before the stream's creation time was known get it later. Their owners
 // do not change.
 func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {

@@ -321,20 +321,6 @@ func (t *Term) Fail(err error) {
 	t.drain()
 }
 
-// Abandon releases the lease although the reader has not returned. It is for a handler that ignores
-// the end of Context. Run no longer waits for the reader, and the reader's later progress is
-// ignored. Only the epoch can fence the handler's later writes to other systems.
-func (t *Term) Abandon() {
-	t.mu.Lock()
-	t.stalled, t.left = true, true
-	t.far.Lock()
-	t.moveToMark()
-	t.fixed = true
-	t.far.Unlock()
-	t.mu.Unlock()
-	t.over(nil)
-}
-
 // At returns the position before which all records were handled. It never waits for mu.
 func (t *Term) At() shard.Position {
 	t.far.Lock()
@@ -439,16 +425,6 @@ func (t *Term) progress() (lease.Progress, bool) {
 		said = true
 	}
 	return p, said
-}
-
-// tellRate reports whether the throughput needs its own report. A shard whose throughput was never
-// reported counts as idle, so an idle shard needs no report.
-func (t *Term) tellRate(now mono.Time) bool {
-	rate, load := lease.Measured(float64(t.rate))
-	told, was := lease.Measured(float64(t.told))
-	step := max(load, was) - min(load, was)
-	age := now.Sub(t.toldAt)
-	return step >= loadStep && age >= ratePause || rate != told && age >= rateAge
 }
 
 // settle evaluates the answer to a heartbeat that reported p for this term. held is set if the

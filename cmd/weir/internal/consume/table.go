@@ -487,7 +487,6 @@ func (o *options) table(cmd *cobra.Command) []row {
 			text: "do not store the history of this worker's shards, which \"weir dashboard\" " +
 				"shows for 3 hours (one write per minute)",
 		},
-
 		{
 			name: "endpoint", to: func(cmd *cobra.Command) { o.aws.Register(cmd, true) },
 		},
