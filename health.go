@@ -2,14 +2,12 @@ package weir
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/weir-go/weir/health"
-	"github.com/weir-go/weir/internal/hostcheck"
+	"github.com/weir-go/weir/internal/probe"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
@@ -107,44 +105,17 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 // address, requests for a host name other than localhost get 403, because a web page may have
 // pointed that name at this machine. The answer contains nothing from the request.
 func (c *Consumer) HealthHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !hostcheck.Allows(req) {
-			http.Error(w, "over a loopback address, health checks are served only to requests for localhost and IP addresses", http.StatusForbidden)
-			return
-		}
-		var check func() error
-		switch path.Base(req.URL.Path) {
-		case "livez":
-			check = c.Live
-		case "readyz":
-			check = c.Ready
-		default:
-			http.NotFound(w, req)
-			return
-		}
-		if req.Method != http.MethodGet && req.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
-			return
-		}
-		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.runs.Loops())}
-		answer.Verdict = c.verdict(true)
-		status := http.StatusOK
-		if err := check(); err != nil {
-			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
-		}
-		body, err := json.Marshal(answer)
-		if err != nil { // cannot be
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		if req.Method == http.MethodGet {
-			_, _ = w.Write(append(body, '\n')) // the caller may have left
-		}
-	})
+	return probe.Handler(func() (any, bool) { return c.healthAnswer(c.Live()) }, func() (any, bool) { return c.healthAnswer(c.Ready()) })
+}
+
+// healthAnswer returns the body of an answer to a health check with the result err, and whether the
+// check passed.
+func (c *Consumer) healthAnswer(err error) (answer healthAnswer, ok bool) {
+	answer = healthAnswer{OK: err == nil, Reasons: []string{}, Shards: len(c.runs.Loops()), Verdict: c.verdict(true)}
+	if err != nil {
+		answer.Reasons = reasons(err)
+	}
+	return answer, err == nil
 }
 
 type healthAnswer struct {

@@ -1,15 +1,13 @@
 package queue
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/weir-go/weir/health"
-	"github.com/weir-go/weir/internal/hostcheck"
+	"github.com/weir-go/weir/internal/probe"
 )
 
 // troubleAfter is how long receives or handlers fail before a consumer is not ready or stalled.
@@ -151,48 +149,29 @@ func (c *Consumer) Health() Status {
 //
 // Other paths, methods and hosts are refused as by [weir.Consumer.HealthHandler].
 func (c *Consumer) HealthHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !hostcheck.Allows(req) {
-			http.Error(w, "over a loopback address, health checks are served only to requests for localhost and IP addresses", http.StatusForbidden)
-			return
-		}
+	live := func() (any, bool) {
 		s, now := c.standingNow(), time.Now()
-		var err error
-		switch path.Base(req.URL.Path) {
-		case "livez":
-			err = s.live()
-		case "readyz":
-			if s.why != nil {
-				s.why = errors.New("see the log") // it may contain names
-			}
-			err = s.ready(now)
-		default:
-			http.NotFound(w, req)
-			return
+		return s.answer(s.live(), now)
+	}
+	ready := func() (any, bool) {
+		s, now := c.standingNow(), time.Now()
+		if s.why != nil {
+			s.why = errors.New("see the log") // it may contain names
 		}
-		if req.Method != http.MethodGet && req.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
-			return
-		}
-		is := s.status(now)
-		answer := healthAnswer{OK: err == nil, Reasons: []string{}, InFlight: s.outstanding, State: is.State.Label(), Reason: is.Reason, Since: is.Since}
-		status := http.StatusOK
-		if err != nil {
-			status, answer.Reasons = http.StatusServiceUnavailable, []string{err.Error()}
-		}
-		body, err := json.Marshal(answer)
-		if err != nil { // cannot be
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		if req.Method == http.MethodGet {
-			_, _ = w.Write(append(body, '\n')) // the caller may have left
-		}
-	})
+		return s.answer(s.ready(now), now)
+	}
+	return probe.Handler(live, ready)
+}
+
+// answer returns the body of an answer to a health check with the result err, and whether the check
+// passed.
+func (s *standing) answer(err error, now time.Time) (answer healthAnswer, ok bool) {
+	is := s.status(now)
+	answer = healthAnswer{OK: err == nil, Reasons: []string{}, InFlight: s.outstanding, State: is.State.Label(), Reason: is.Reason, Since: is.Since}
+	if err != nil {
+		answer.Reasons = []string{err.Error()}
+	}
+	return answer, err == nil
 }
 
 type healthAnswer struct {

@@ -24,7 +24,7 @@ type row struct {
 var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the API: options, handlers, events and errors, and the adapter between them and the engine",
-		ours:  []string{"event", "aggregate", "deadletter", "health", "lease", "shard", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/guarded", "internal/hostcheck", "internal/keyed", "internal/lock", "internal/memory", "internal/notify", "internal/pull", "internal/run", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
+		ours:  []string{"event", "aggregate", "deadletter", "health", "lease", "shard", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/guarded", "internal/keyed", "internal/lock", "internal/memory", "internal/notify", "internal/probe", "internal/pull", "internal/run", "internal/shardrun", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
 		tests: []string{"filter", "kinesistest", "store/...", "internal/previous"}, sdk: true,
 	},
 	{
@@ -49,7 +49,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "queue", why: "consumes queues: calls, holds, acknowledgements and dead letters; it knows no shard and no lease",
-		ours:  []string{".", "aggregate", "deadletter", "health", "internal/failure", "internal/guard", "internal/hostcheck", "internal/notify", "internal/retry"},
+		ours:  []string{".", "aggregate", "deadletter", "health", "internal/failure", "internal/guard", "internal/notify", "internal/probe", "internal/retry"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"internal/errtext", "shard"}, tests: []string{"lease"}, pure: true},
@@ -107,6 +107,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "shard", "internal/change", "internal/streams"}, tests: []string{"kinesistest", "store/memstore"}, sdk: true},
+	{pkg: "internal/probe", why: "health checks over HTTP, of consumers of streams and of queues", ours: []string{"internal/hostcheck"}},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{
