@@ -9,7 +9,7 @@ import (
 // recognize a record that a producer sent again. Producers that number their records never give two
 // records the same number. The zero Number means that the record has none.
 //
-// A container stores its numbers in a field of its own, number 2000, and not with the records. A
+// A container stores the numbers of its records in field 2000, and not with the records. A
 // program that copies records with their tags therefore does not copy their numbers.
 type Number struct {
 	// Series identifies a series of numbers. It is random, and not 0 unless the Number is zero.

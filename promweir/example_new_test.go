@@ -38,7 +38,7 @@ func ExampleNew() {
 	// Output: 200
 }
 
-// A consumer of a queue has metrics of its own, and health checks beside them.
+// One HTTP server serves the metrics and the health checks of a consumer of a queue.
 func ExampleNewQueue() {
 	srv, err := kinesistest.Start(kinesistest.Config{})
 	if err != nil {

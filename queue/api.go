@@ -26,7 +26,7 @@ type ListQueuesInput struct {
 	MaxResults int        // 1 to 10,000; 0 leaves it to the service
 	NextToken  string     // of the previous page; empty for the first page
 	StreamARN  string     // only queues of this stream, if not empty
-	Created    *time.Time // creation time of that stream, to tell it from an earlier one
+	Created    *time.Time // creation time of that stream, because an earlier one may have had its name
 }
 
 // ListQueuesOutput is a page of queues. It may be empty although another page follows.

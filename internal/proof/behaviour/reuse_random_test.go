@@ -122,8 +122,8 @@ func (k *keeper) between(most time.Duration) time.Duration {
 	return time.Duration(k.dice.Int64N(int64(most)))
 }
 
-// put puts some records, of which the first has the given ID. Some are aggregates. It returns the
-// next ID.
+// put puts some records, also in aggregates. next is the ID of the first record. put returns the ID
+// after the last one.
 func (k *keeper) put(srv *kinesistest.Server, next uint64) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -27,8 +27,8 @@ var zstd = sync.OnceValue(func() payload.Codec {
 	return c
 })
 
-// Compressed returns the codecs for people who look at a payload: those whose mark other data do
-// not have. Each refuses decoded data above most bytes.
+// Compressed returns the codecs that tools use to show a payload. Other data do not begin with
+// their marks. Each codec refuses decoded data above most bytes.
 func Compressed(most int) map[string]payload.Codec {
 	c, err := zstdpayload.New(zstdpayload.Options{MaxBytes: most})
 	if err != nil {
