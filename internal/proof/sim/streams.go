@@ -356,6 +356,10 @@ func (w *world) noteContainer(sh *model.Shard, c container, arrival, at time.Tim
 	w.books.kept[name] = append(w.books.kept[name], c)
 	for _, id := range c.ids {
 		w.books.home[id] = name
+		if w.producing != nil && w.producing.strays[id] {
+			w.judge.PutDropped(id, name)
+			continue
+		}
 		w.putFiltered(id, name)
 		if w.starts.Kind() == shard.Time && arrival.Before(w.starts.Time()) {
 			w.judge.Exempt(id)
