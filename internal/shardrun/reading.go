@@ -121,7 +121,8 @@ func (l *Loop) tip() time.Time {
 	return s.Since
 }
 
-// shardIsGone reports a shard that has left the stream, and ends it after the records that were read.
+// shardIsGone reports a shard that has left the stream, and ends it after the records that were
+// read.
 func (l *Loop) shardIsGone(err error) next {
 	l.Log().Error("a shard expired before it was read to its end; its unread records are lost, and reading continues with its children",
 		"seq", l.term.At())

@@ -31,7 +31,8 @@ func (l sink) start(ctx context.Context, began time.Time) (start Position, behin
 	return Position{}, true, l.giveBack(ctx, s.Moves)
 }
 
-// positionTimeout bounds a call of User.Position, and a search for unread records if none are dropped.
+// positionTimeout bounds a call of User.Position, and a search for unread records if none are
+// dropped.
 const positionTimeout = 30 * time.Second
 
 // Position implements [lineage.Sink].
@@ -97,8 +98,9 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	return false, nil
 }
 
-// repeatsAfter returns the numbers of the records before a position of a finished shard that a worker
-// would know if it read the shard again from there. It returns nil if repeats are not dropped.
+// repeatsAfter returns the numbers of the records before a position of a finished shard that a
+// worker would know if it read the shard again from there. It returns nil if repeats are not
+// dropped.
 func (l sink) repeatsAfter(ctx context.Context, of lease.Lease, at Position) (batch.Repeats, error) {
 	if !l.in.DropRepeats {
 		return nil, nil

@@ -168,8 +168,8 @@ func (p *Puts) Handled(id ID, owned bool) {
 }
 
 // Repeat notes that a copy of a record may be dropped as a repeat, because an earlier copy is in
-// the same shard or in an ancestor. So it is enough that a handler gets the earlier copy, even where
-// the key does not belong. The order of keys is not promised there.
+// the same shard or in an ancestor. So it is enough that a handler gets the earlier copy, even
+// where the key does not belong. The order of keys is not promised there.
 func (p *Puts) Repeat(id ID) {
 	if s := p.state(id); s != nil {
 		s.dropped = true
