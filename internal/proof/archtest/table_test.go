@@ -267,7 +267,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
 	{
 		pkg: "internal/proof/queuesim", why: "a queue and its processes in virtual time, from a seed, with faults; the model and the judge share nothing with package queue",
-		ours: []string{".", "aggregate", "deadletter", "internal/jitter", "queue"}, sdk: true,
+		ours: []string{".", "aggregate", "deadletter", "filter", "internal/jitter", "payload", "queue"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{
