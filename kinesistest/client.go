@@ -64,9 +64,22 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 // call first. Without that, the transport of Go 1.27 and later keeps reading for 50 ms to reuse the
 // connection. It also waits for the read in progress, and no time passes in a bubble during that
 // wait.
-type wholeBody struct{ *http.Transport }
+//
+// wholeBody also marks receives from queues, see [receives].
+type wholeBody struct {
+	*http.Transport
+	receives *receives
+}
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	if isReceive(r) {
+		id, end := t.receives.begin()
+		r = r.Clone(r.Context())
+		r.Header.Set(receiveHeader, id)
+		resp, err := t.send(r)
+		end(err != nil)
+		return resp, err
+	}
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SubscribeToShard") {
 		return t.send(r)
 	}
