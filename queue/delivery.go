@@ -249,6 +249,17 @@ func (r *run) drop(d *delivery) {
 	r.forgetData(d)
 }
 
+// spend counts the receive of a delivery that returns to the queue, unless one of its records has
+// failed.
+func (r *run) spend(d *delivery) {
+	for _, t := range d.tasks {
+		if t.failures > 0 {
+			return
+		}
+	}
+	r.count(func(n *Counts) { n.Spent++ })
+}
+
 // letGo drops a delivery and makes it visible after a delay.
 func (r *run) letGo(d *delivery, delay time.Duration) {
 	r.drop(d)

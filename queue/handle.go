@@ -152,6 +152,9 @@ func (r *run) settle(d *delivery) {
 	case d.left == 0 && !d.acking:
 		r.complete(d)
 	case (d.hold.lost || r.canceled) && d.phase() != Handling && !d.acking:
+		if !d.hold.lost { // otherwise it was counted when the hold was lost
+			r.spend(d)
+		}
 		r.drop(d)
 	case r.stopping:
 		r.leave(d)
