@@ -101,8 +101,8 @@ func (cfg *QueueConfig) check() error {
 	return errors.Join(errs...)
 }
 
-// do carries out a call. A receive from a queue lasts until a record is visible or its wait ends. If
-// its client has gone, it must not take records from other receives.
+// do carries out a call. A receive from a queue lasts until a record is visible or its wait ends.
+// If its client has gone, it must not take records from other receives.
 func (s *Server) do(x *exchange, req engine.Request, inject engine.Inject, out *codec.Encoder) error {
 	receive, ok := req.(*engine.ReceiveQueueRecords)
 	var gone <-chan struct{}

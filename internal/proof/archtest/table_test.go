@@ -117,7 +117,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
-	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
+	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", ".", "queue"}, tests: []string{"filter", "kinesistest", "lease", "store/memstore"}, sdk: true},
 	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck", "queue"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
