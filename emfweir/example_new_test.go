@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/emfweir"
 	"github.com/weir-go/weir/kinesistest"
@@ -42,9 +40,7 @@ func ExampleNewQueue() {
 		log.Fatal(err)
 	}
 	defer srv.Close()
-	cfg := aws.Config{ // as config.LoadDefaultConfig returns it
-		Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-	}
+	cfg := srv.AWSConfig() // as config.LoadDefaultConfig returns it
 	options := queue.Options{Queue: "orders", App: "billing"}
 	metrics, err := emfweir.NewQueue(&options, emfweir.Config{Namespace: "shop"})
 	if err != nil {

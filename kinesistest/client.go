@@ -48,11 +48,20 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 		Region:       s.cfg.Region,
 		BaseEndpoint: aws.String(s.URL()),
 		HTTPClient:   s.HTTPClient(),
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "kinesistest", SecretAccessKey: "kinesistest", Source: "kinesistest"}, nil
-		}),
+		Credentials:  dummyCredentials,
 	}, opts...)
 }
+
+// AWSConfig returns a configuration for clients of the server, with its region and dummy
+// credentials. Code under test that needs an aws.Config, such as a consumer of a queue, can use it
+// in place of the one of config.LoadDefaultConfig.
+func (s *Server) AWSConfig() aws.Config {
+	return aws.Config{Region: s.cfg.Region, BaseEndpoint: aws.String(s.URL()), HTTPClient: s.HTTPClient(), Credentials: dummyCredentials}
+}
+
+var dummyCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "kinesistest", SecretAccessKey: "kinesistest", Source: "kinesistest"}, nil
+})
 
 // wholeBody is a transport that sends each request body as a single buffer.
 //
