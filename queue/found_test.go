@@ -159,3 +159,25 @@ func TestASetAsideRecordOfAnAggregateIsNotHandledAgain(t *testing.T) {
 		}
 	})
 }
+
+// A record that was set aside without a destination is set aside again each time it returns, so
+// that it becomes a dead letter of the queue although no other record is handled meanwhile.
+func TestASetAsideRecordDoesNotWaitForOthersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		q.put(1, nil, []byte("bad"))
+		c := q.consumer(t, Options{OnFailure: FailurePolicy{MaxAttempts: 3}})
+		time.AfterFunc(10*time.Second, func() { q.put(1, nil, []byte("good")) })
+		if _, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+			if string(r.Data) == "bad" {
+				return errors.New("bad")
+			}
+			return nil
+		})); err != nil {
+			t.Error(err)
+		}
+		if len(q.dead) != 1 || len(q.left()) != 0 {
+			t.Errorf("dead %v, left %v, %+v", q.dead, q.left(), c.Counts())
+		}
+	})
+}

@@ -173,7 +173,11 @@ func (r *run) failedTask(t *task, err error, counts bool, worked, now time.Time)
 	t.note(err, counts, now)
 	t.alone = !counts
 	if counts {
-		if aside, why := judge(r.brake, &t.history, weir.IsRejected(err), now.Sub(d.Arrived), worked, now); aside {
+		aside, why := t.released != "", t.released // then it was judged before, and has come back
+		if !aside {
+			aside, why = judge(r.brake, &t.history, weir.IsRejected(err), now.Sub(d.Arrived), worked, now)
+		}
+		if aside {
 			r.setAside(t, why, now)
 			return
 		}
@@ -200,7 +204,7 @@ func (r *run) setAside(t *task, why deadletter.Reason, now time.Time) {
 	if to == nil {
 		tellAside(false)
 		t.enter(r, taskGone)
-		d.aside, t.aside = true, true
+		d.aside, t.aside, t.released = true, true, why
 		d.left--
 		r.settle(d)
 		return
