@@ -81,8 +81,7 @@ func (s *stage) leads(name string) {
 	}
 }
 
-// key returns the key of a shard. Each application has its own stream. Otherwise the tools would
-// together exceed the reads that a shard allows.
+// key returns the key of a shard. Each application has its own stream.
 func (s *stage) key(n int) lease.Key {
 	return lease.Key{Stream: s.app, Shard: fmt.Sprintf("shardId-%012d", n)}
 }
