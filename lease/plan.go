@@ -172,8 +172,10 @@ type holder struct {
 	fair  float64 // the part of the total load that matches its weight
 	stuck bool    // no exchange can reduce its load
 
-	keeps    []*entry // leases that the session holds, without an heir
-	stranded []*entry // leases that the session holds, with an heir that can no longer take them
+	keeps []*entry // leases that the session holds, without an heir
+	// stranded contains leases that the session holds, with an heir that can no longer take them,
+	// or with a handoff that this plan withdraws.
+	stranded []*entry
 	incoming []*entry // leases whose heir is the session
 }
 

@@ -94,13 +94,7 @@ func (p *planner) adopt() {
 // setRooms sets the room of each active session: its share minus its claims.
 func (p *planner) setRooms() {
 	for _, h := range p.active {
-		// Leases that are being handed off occupy the worker until they are gone, so they reduce
-		// its cap. They do not reduce the cap below the leases that the worker keeps.
-		limit := max(h.limit-h.idle-h.beyond-h.base, 0)
-		h.cap = max(limit-h.going, min(limit, h.kept))
-		if h.cutOff {
-			h.cap = min(h.cap, h.kept)
-		}
+		h.setCap()
 	}
 	p.setShares()
 	for _, h := range p.active {
@@ -109,6 +103,17 @@ func (p *planner) setRooms() {
 		if p.mixed && h.room > 0 {
 			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
 		}
+	}
+}
+
+// setCap sets the number of leases that may count for h.
+func (h *holder) setCap() {
+	// Leases that are being handed off occupy the worker until they are gone, so they reduce its
+	// cap. They do not reduce the cap below the leases that the worker keeps.
+	limit := max(h.limit-h.idle-h.beyond-h.base, 0)
+	h.cap = max(limit-h.going, min(limit, h.kept))
+	if h.cutOff {
+		h.cap = min(h.cap, h.kept)
 	}
 }
 
@@ -176,10 +181,22 @@ func (p *planner) withdraw(e *entry) {
 	if e.owner.standing == active {
 		e.owner.claims++
 		e.owner.room--
+		e.owner.stranded = append(e.owner.stranded, e)
 	}
 	if e.owner.standing == active || e.owner.drain {
 		p.movesLeft++
 	}
+}
+
+// widen raises the share of an active session that has just got back a lease. The handoff of that
+// lease may have reduced its cap, and with it its share.
+func (h *holder) widen() {
+	if h.standing != active || h.share != h.cap {
+		return
+	}
+	h.setCap()
+	h.room += h.cap - h.share
+	h.share = h.cap
 }
 
 // preferFormer assigns free leases to their last owners. In a second round it assigns free leases
@@ -215,7 +232,10 @@ func (p *planner) redirectWishes(below *needy) {
 				break
 			}
 			if to := below.take(nil); to != nil {
-				e.to, e.why = to, whyHeirless
+				e.to = to
+				if e.heir != nil {
+					e.why = whyBelow // withdrawn by this plan
+				}
 				h.room++
 				p.movesLeft--
 			}
@@ -226,6 +246,7 @@ func (p *planner) redirectWishes(below *needy) {
 			}
 			if to := below.take(nil); to == nil {
 				p.withdraw(e)
+				e.owner.widen()
 			} else {
 				e.decision, e.to, e.why = Handoff, to, whyBelow
 				h.room++

@@ -16,16 +16,16 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "replay the property tests of Plan with this seed alone")
 
-// seeds calls f with n random generators, whose seeds differ in each run. A failure prints its
-// seed.
-func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
+// seeds calls f with n random generators, whose seeds differ in each run, and with the seeds that
+// once found a fault. A failure prints its seed.
+func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand), found ...uint64) {
 	t.Helper()
 	if testing.Short() {
 		n /= 10
 	}
 	first := rand.Uint64()
 	if *seedFlag != 0 {
-		first, n = *seedFlag, 1
+		first, n, found = *seedFlag, 1, nil
 	}
 	run := func(seed uint64) {
 		defer func() {
@@ -37,6 +37,9 @@ func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 			}
 		}()
 		f(t, rand.New(rand.NewPCG(seed, 1)))
+	}
+	for _, seed := range found {
+		run(seed)
 	}
 	for i := range uint64(n) {
 		run(first + i)
