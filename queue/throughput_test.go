@@ -33,8 +33,8 @@ func TestThroughputAndCalls(t *testing.T) {
 			d := max(2*time.Second, 100*c.handling)
 			q.put(int(possible*d.Seconds())+100, nil, nil)
 			cons := q.consumer(t, Options{Concurrency: c.handlers, StopTimeout: time.Hour})
-			// The times are the same in each run. One handler handles only 100 records, so other times
-			// could miss the bounds by chance.
+			// The times are the same in each run. One handler handles only 100 records, so other
+			// times could miss the bounds by chance.
 			var mu sync.Mutex
 			random := rand.New(rand.NewPCG(1, 0))
 			if _, err := runFor(t, cons, d, RecordFunc(func(context.Context, Record) error {
