@@ -62,7 +62,7 @@ func (s *stage) beat(r lease.Report) {
 func (s *stage) worker(name string, lives bool, change ...func(*lease.Report)) {
 	times := lease.Times{Heartbeat: 100 * time.Millisecond, Failover: 600 * time.Millisecond, Handoff: time.Second}
 	if lives {
-		times.Failover = time.Minute // the page may be read that seldom on a slow machine
+		times.Failover = time.Minute // a slow machine may read the page only once in that time
 	}
 	r := lease.Report{Session: "s-" + name, Name: name, First: true, Times: times}
 	for _, c := range change {
