@@ -158,7 +158,7 @@ func (a *Aggregate) parseNumbers(b []byte) {
 		}
 		gap, end := uvarint(b, after)
 		first := next + gap
-		if end == 0 || gap > maxNumber || first > maxNumber || series != 0 && first == 0 {
+		if end == 0 || gap > maxNumber || first+count-1 > maxNumber || series != 0 && first == 0 {
 			a.runs = a.runs[:0]
 			return
 		}

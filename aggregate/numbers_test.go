@@ -168,6 +168,7 @@ func TestInvalidNumbersAreNone(t *testing.T) {
 		"a head that is too long": bytes.Repeat([]byte{0xff}, 11),
 		"number 0":                run(5, 0),
 		"a large number":          run(5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
+		"beyond the last number":  run(5, binary.AppendUvarint(nil, maxNumber)...),
 		"a huge count":            slices.Concat([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, series, []byte{1}),
 	} {
 		var b Builder

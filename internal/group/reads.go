@@ -14,7 +14,7 @@ func (w *worker) refresh() {
 		return
 	}
 	w.names, w.said, w.leaderLists = names, "", ""
-	for _, t := range sorted(w.terms) {
+	for _, t := range w.sorted() {
 		if !w.reads(t.Lease.Stream) {
 			t.drain()
 		}

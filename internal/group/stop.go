@@ -30,7 +30,7 @@ func (w *worker) stopped() bool {
 	// gap. The last worker has no heirs. If the leader does not answer, the worker does not wait
 	// for it.
 	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Heartbeat || !w.outage.IsZero() {
-		for _, t := range sorted(w.terms) {
+		for _, t := range w.sorted() {
 			t.drain()
 		}
 	}
@@ -155,7 +155,7 @@ func (w *worker) held() (keys []lease.Key) {
 
 // dropAll ends every term.
 func (w *worker) dropAll() {
-	for _, t := range sorted(w.terms) {
+	for _, t := range w.sorted() {
 		w.drop(t)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -30,6 +29,7 @@ type worker struct {
 	holds   uint64           // fingerprint of the leases in the last orders
 	unread  []lease.Progress // leases of the last orders without a term, as releases
 	terms   map[lease.Key]*Term
+	order   []*Term // the same terms sorted by key; nil if it must be computed again
 	follow  lease.Follow
 	lead    *leadership  // nil while this worker neither leads nor campaigns
 	deputy  *deputy      // nil while the leader lists all streams of this worker
@@ -158,7 +158,7 @@ func (w *worker) findFatal() error {
 	if w.fatal != nil {
 		return w.fatal
 	}
-	for _, t := range w.terms {
+	for _, t := range w.sorted() {
 		if err := t.state().err; err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	}
 	r.Troubles = w.cfg.Host.Troubles()
 	var sent map[*Term]lease.Progress // most heartbeats have no entry for any term
-	for _, t := range w.terms {
+	for _, t := range w.sorted() {
 		p, some := t.progress()
 		if some {
 			if sent == nil {
@@ -276,23 +276,26 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 // settle compares the terms with the orders. It finds saved positions, leases that are requested
 // back, lost leases, and terms that are over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took time.Duration) {
-	of := func(t *Term) (l lease.Lease, ours bool) {
-		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
-		if ours = ours && held[i].Epoch == t.Lease.Epoch; ours {
-			l = held[i]
-		}
-		return l, ours
+	type changed struct {
+		*Term
+		lease *lease.Lease // nil if the worker does not hold it
 	}
-	var some []*Term // the terms that have changed, usually few of thousands
-	for _, t := range w.terms {
+	var some []changed // the terms that have changed, usually few of thousands
+	for _, t := range w.sorted() {
+		for len(held) > 0 && held[0].Key.Compare(t.Lease.Key) < 0 {
+			held = held[1:]
+		}
+		ours := len(held) > 0 && held[0].Key == t.Lease.Key && held[0].Epoch == t.Lease.Epoch
 		_, said := sent[t]
-		if l, ours := of(t); said || !ours || l.Heir != "" || t.state().returned {
-			some = append(some, t)
+		switch {
+		case ours && (said || held[0].Heir != "" || t.state().returned):
+			some = append(some, changed{t, &held[0]})
+		case !ours:
+			some = append(some, changed{t, nil})
 		}
 	}
-	sortTerms(some)
-	for _, t := range some {
-		l, ours := of(t)
+	for _, c := range some {
+		t, l, ours := c.Term, c.lease, c.lease != nil
 		over, saved := t.settle(sent[t], ours)
 		if saved {
 			w.cfg.Host.CheckpointSaved(t, sent[t].Position, took)
@@ -312,6 +315,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 			// stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
+				l := *l
 				l.Position = t.At()
 				w.startTerm(l)
 			}
@@ -339,6 +343,7 @@ func (w *worker) hurries(now time.Time) bool {
 
 func (w *worker) drop(t *Term) {
 	delete(w.terms, t.Lease.Key)
+	w.order = nil
 	now := t.state()
 	if now.err != nil && w.fatal == nil {
 		// The reader returned after findFatal checked for errors, and before the report that
@@ -385,7 +390,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	if l.Heir != "" {
 		t.drain()
 	}
-	w.terms[l.Key] = t
+	w.terms[l.Key], w.order = t, nil
 	delete(w.expected, l.Key)
 	w.cfg.Host.LeaseTaken(t)
 	w.running.Add(1)
@@ -401,7 +406,7 @@ func (w *worker) endSession() {
 	if !w.stopping.IsZero() {
 		w.unsaved = append(w.unsaved, w.notSaved()...)
 	}
-	for _, t := range sorted(w.terms) {
+	for _, t := range w.sorted() {
 		t.lose()
 	}
 	w.newSession()
@@ -459,10 +464,15 @@ func (w *worker) pause(wait time.Duration) time.Duration {
 // sync.
 func early(d time.Duration) time.Duration { return d - jitter.N(d/10+1) }
 
-func sorted(terms map[lease.Key]*Term) []*Term {
-	all := slices.Collect(maps.Values(terms))
-	sortTerms(all)
-	return all
+// sorted returns the terms sorted by key. The heartbeat loop visits all terms several times per
+// heartbeat. In this order, which is that of their creation, this takes half as long as in that of
+// the map, because the memory of consecutive terms is adjacent.
+func (w *worker) sorted() []*Term {
+	if w.order == nil && len(w.terms) > 0 {
+		w.order = slices.AppendSeq(make([]*Term, 0, len(w.terms)), maps.Values(w.terms))
+		sortTerms(w.order)
+	}
+	return w.order
 }
 
 // sortTerms sorts terms by shard, so that operations on many terms have a fixed order.

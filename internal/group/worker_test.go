@@ -285,7 +285,7 @@ func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
 		}
 	}
 	var got []lease.Key
-	for _, term := range sorted(terms) {
+	for _, term := range (&worker{terms: terms}).sorted() {
 		got = append(got, term.Lease.Key)
 	}
 	if !slices.Equal(got, want) {

@@ -8,7 +8,7 @@ type crew int
 const (
 	// leastWidth and mostWidth limit the number of concurrent reads. With answers after 20 ms, 256
 	// concurrent reads are 12,800 reads per second.
-	leastWidth, mostWidth crew = waveSize, 256
+	leastWidth, mostWidth crew = 16, 256
 	// firstWidth is the initial number of concurrent reads.
 	firstWidth crew = 4
 	// lookEvery is the number of ticks between two adjustments of the width.

@@ -122,14 +122,14 @@ func (t tempo) interval(idle, least time.Duration) time.Duration {
 }
 
 // idlePause returns the pause before the next read of a shard at its tip. least is the minimum time
-// between reads. A jitter of one fifth keeps shards from reading in sync. The first pause is random
+// between reads. A jitter of one tenth keeps shards from reading in sync. The first pause is random
 // between least and idle, so that shards whose leases were taken together do not start in sync.
 func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	if t == unsettled {
 		return least + jitter.N(max(idle-least, 0)+1)
 	}
 	d := t.interval(idle, least)
-	low, high := max(d-d/5, least), max(d, least+least/5)
+	low, high := max(d-d/10, least), max(d, least+least/5)
 	return low + jitter.N(high-low+1)
 }
 

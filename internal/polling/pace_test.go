@@ -146,9 +146,9 @@ func TestPausesKeepShardsOutOfStep(t *testing.T) {
 	}{
 		"the first":             {unsettled, 1000 * ms, 200 * ms, 200 * ms, 1000 * ms, 60},
 		"the first of a share":  {unsettled, 1000 * ms, 2000 * ms, 2000 * ms, 2000 * ms, 1},
-		"calm":                  {calm, 1000 * ms, 200 * ms, 800 * ms, 1000 * ms, 15},
-		"bringing":              {bringing, 1000 * ms, 200 * ms, 400 * ms, 500 * ms, 8},
-		"throttled":             {wary + quarters - 1, 1000 * ms, 200 * ms, 1600 * ms, 2000 * ms, 30},
+		"calm":                  {calm, 1000 * ms, 200 * ms, 900 * ms, 1000 * ms, 8},
+		"bringing":              {bringing, 1000 * ms, 200 * ms, 450 * ms, 500 * ms, 4},
+		"throttled":             {wary + quarters - 1, 1000 * ms, 200 * ms, 1800 * ms, 2000 * ms, 15},
 		"as fast as is allowed": {calm, 200 * ms, 200 * ms, 200 * ms, 240 * ms, 4},
 		"a share":               {calm, 1000 * ms, 1000 * ms, 1000 * ms, 1200 * ms, 15},
 	} {

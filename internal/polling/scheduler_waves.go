@@ -13,7 +13,8 @@ import (
 //
 // One goroutine takes the answers of a wave in order. If one answer is late or takes long to
 // deliver, the answers behind it must not wait. After two ticks another goroutine continues behind
-// the late answer. If a request cannot be sent without waiting, its read is the last of the wave.
+// the late answer, after two more ticks two goroutines, and so on. If a request cannot be sent
+// without waiting, its read is the last of the wave.
 type wave struct {
 	feeds [waveSize]*Feed // the first size feeds have reads in progress
 	conns [waveSize]*conn // one for each feed
@@ -26,9 +27,9 @@ type wave struct {
 }
 
 const (
-	// waveSize is the maximum number of reads in a wave. A larger wave would not make a read
+	// waveSize is the maximum number of reads in a wave. A wave of 128 would not make a read
 	// cheaper, and each read needs its own connection.
-	waveSize = 16
+	waveSize = 64
 	// patientTicks is the number of ticks that reads wait behind a late read. Then they get another
 	// goroutine.
 	patientTicks = 2
@@ -198,12 +199,17 @@ func (s *Scheduler) free(l *conn, now mono.Time) {
 
 func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
 
-// mind provides another goroutine for each wave that has not moved for patientTicks.
+// mind doubles the number of goroutines that wait for the answers of a wave, for each wave that has
+// not moved for patientTicks. If all answers are late, the last read therefore does not wait for
+// each read before it.
 func (s *Scheduler) mind(now int) {
 	for _, w := range s.underWay {
 		if w.taken < w.size && now-w.moved >= patientTicks {
 			w.moved = now
-			s.late = append(s.late, w)
+			wait := w.taken - (w.size - w.left)
+			for range min(max(wait, 1), w.size-w.taken) {
+				s.late = append(s.late, w)
+			}
 		}
 	}
 	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
@@ -227,7 +233,7 @@ func (s *Scheduler) unused(now int) []*conn {
 // wave waits until several reads fit. Otherwise each read that ends would start its own wave.
 func (s *Scheduler) room() (all, waves int) {
 	all = max(int(s.width)-s.flying, 0)
-	if all < min(waveSize/2, s.light) && s.ended >= waveSize {
+	if all < min(waveSize/2, s.light, int(s.width)/2) && s.ended >= waveSize {
 		return all, 0
 	}
 	return all, all

@@ -85,8 +85,8 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		// The first read is at a bit more than 1 s. The intervals after it are 2, 1.75, 1.5, 1.25
-		// and 1 s, each reduced by up to a fifth. The second read is 2.6 to 3.2 s from now, the
-		// fourth up to 6.5 s, and the sixth after 7 s.
+		// and 1 s, each reduced by up to a tenth. The second read is 2.8 to 3.2 s from now, the
+		// fourth up to 6.5 s, and the sixth after 7.5 s.
 		expect("just after a throttled read", 2500*time.Millisecond, 1, 1)
 		expect("… and then", 5*time.Second, 3, 5)
 		expect("a while after a throttled read", 40*time.Second, 40, 50)

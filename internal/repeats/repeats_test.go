@@ -172,3 +172,19 @@ func TestTooManyAhead(t *testing.T) {
 		}
 	}
 }
+
+// The text of any set of numbers that a container can have is read again.
+func TestTheLargestNumbersAreStored(t *testing.T) {
+	t.Parallel()
+	x := New("", shard.Oldest)
+	for i := range uint64(3) {
+		x.Read("5", uint32(i), aggregate.Number{Series: 1<<64 - 1, N: 1<<62 - 2 + i}, time.Unix(1_800_000_000, 0))
+	}
+	at, err := shard.After("5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := x.Saved(at); !Known(text, at) {
+		t.Errorf("%q is not known", text)
+	}
+}

@@ -67,15 +67,15 @@ func tellFiltered(l *Loop, f *batch.Filter) {
 }
 
 // filteredTimeout limits the search for a record that the sink lacks and that passes the filter.
-// The search has to read all dropped records before that record.
+// The search has to read all dropped records before that record. Repeats are dropped, too.
 const filteredTimeout = 10 * time.Minute
 
-// keepsSome reports whether a page has a record after the position that passes the filter. It
-// changes no counter.
-func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
+// keepsSome reports whether a page has a record after the position that passes the filter and is no
+// repeat. It changes no counter.
+func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position, seen batch.Repeats) bool {
 	unpack := batch.NewUnpacker(l.in.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, own, at)
 	defer unpack.Release()
-	unpack.Filter = &batch.Filter{By: l}
+	unpack.Filter, unpack.Repeats = filtering(l.Loop), seen
 	return unpack.Passes(page)
 }
 

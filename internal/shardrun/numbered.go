@@ -8,6 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/repeats"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
 )
 
 // numbered recognizes the records of a term that a producer sent again. The heartbeat loop takes
@@ -57,9 +58,7 @@ func (l *Loop) readyForRepeats(page *source.Page) next {
 		for attempt := 1; ; attempt++ {
 			parents, err := l.in.Lineage.Ended(l.term.Reading(), l.term.Lease.Key, began)
 			if err == nil {
-				for i := range parents {
-					ended = append(ended, parents[i].Numbers)
-				}
+				ended = numbersOf(parents)
 				break
 			}
 			if l.term.Reading().Err() != nil {
@@ -74,4 +73,12 @@ func (l *Loop) readyForRepeats(page *source.Page) next {
 	s.numbered = &numbered{of: repeats.New(stored, s.start, ended...)}
 	l.term.SetNumbers(s.numbered)
 	return next{}
+}
+
+// numbersOf returns the stored numbers of leases.
+func numbersOf(leases []lease.Lease) (texts []string) {
+	for i := range leases {
+		texts = append(texts, leases[i].Numbers)
+	}
+	return texts
 }

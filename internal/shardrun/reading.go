@@ -121,14 +121,14 @@ func (l *Loop) tip() time.Time {
 	return s.Since
 }
 
-// shardIsGone reports a shard that has left the stream, and ends it.
+// shardIsGone reports a shard that has left the stream, and ends it after the records that were
+// read.
 func (l *Loop) shardIsGone(err error) next {
 	l.Log().Error("a shard expired before it was read to its end; its unread records are lost, and reading continues with its children",
 		"seq", l.term.At())
 	gone := new(streams.GoneError)
 	_ = errors.As(err, &gone) // nothing else wraps it
-	_ = l.term.Finish(l.term.Context(), gone.Children)
-	return next{then: over}
+	return l.take(source.Page{End: true, Children: gone.Children}, time.Time{})
 }
 
 // absentPause is the maximum pause between two reads of a stream that does not exist, unless

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/polling"
+	"github.com/weir-go/weir/internal/repeats"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -29,7 +31,8 @@ func (l sink) start(ctx context.Context, began time.Time) (start Position, behin
 	return Position{}, true, l.giveBack(ctx, s.Moves)
 }
 
-// positionTimeout bounds a call of User.Position, and without a filter a search for unread records.
+// positionTimeout bounds a call of User.Position, and a search for unread records if none are
+// dropped.
 const positionTimeout = 30 * time.Second
 
 // Position implements [lineage.Sink].
@@ -54,9 +57,13 @@ func (l sink) Position(ctx context.Context, id string) (p Position, err error) {
 // Unread implements [lineage.Sink].
 func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position) (bool, error) {
 	bound, wanted := positionTimeout, (func(*source.Page) bool)(nil)
-	if l.in.Filters { // the sink does not see dropped records
+	if l.in.Drops() { // the sink does not see dropped records
 		bound = filteredTimeout
-		wanted = func(page *source.Page) bool { return filter(l).keepsSome(page, of.Range, at) }
+		seen, err := l.repeatsAfter(ctx, of, at)
+		if err != nil {
+			return false, err
+		}
+		wanted = func(page *source.Page) bool { return filter(l).keepsSome(page, of.Range, at, seen) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -89,6 +96,20 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	}
 	l.Loop.Expired(source.Expiry{At: at, Next: shard.End, Err: err})
 	return false, nil
+}
+
+// repeatsAfter returns the numbers of the records before a position of a finished shard that a
+// worker would know if it read the shard again from there. It returns nil if repeats are not
+// dropped.
+func (l sink) repeatsAfter(ctx context.Context, of lease.Lease, at Position) (batch.Repeats, error) {
+	if !l.in.DropRepeats {
+		return nil, nil
+	}
+	ended, err := l.in.Lineage.Ended(ctx, of.Key, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	return &numbered{of: repeats.New("", at, numbersOf(ended)...)}, nil
 }
 
 // giveBack moves leases of ancestors back to the positions of the sink. It also releases the term's

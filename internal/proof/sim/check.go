@@ -26,6 +26,7 @@ type books struct {
 	// the final check.
 	ghosts  map[string]bool
 	expired map[judge.ID]bool // expired records
+	repeats map[judge.ID]bool // records with the number of an earlier record
 	early   map[judge.ID]bool // records that were put before the application's start
 	pinned  map[int64]bool    // lives of the streams in which the application has started
 }
@@ -45,7 +46,7 @@ type epochOf struct {
 func newBooks() books {
 	return books{
 		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
-		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, expired: map[judge.ID]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, expired: map[judge.ID]bool{}, early: map[judge.ID]bool{}, repeats: map[judge.ID]bool{}, pinned: map[int64]bool{},
 	}
 }
 

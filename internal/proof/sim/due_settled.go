@@ -29,7 +29,7 @@ func (w *world) unsettled(wrong string) {
 	for key, l := range w.books.last {
 		// Dropped records, and records that were read before they expired, do not count as missing
 		// any more. But the checkpoint still has to pass them.
-		if w.filters != nil || w.counts[Trim] > 0 {
+		if w.filters != nil || w.drops || w.counts[Trim] > 0 {
 			places += stirred(stirred(0, key.String()), l.Position.String())
 		}
 		if l.Finished() {

@@ -100,7 +100,7 @@ func (w *world) stores(l *life, stored []model.Stored) {
 	for _, one := range stored {
 		number := model.Number(one.Record.Seq)
 		c := container{number: number, at: w.now()}
-		whole := true // the KCL drops a container with a record that the shard does not own
+		whole, packed := true, aggregate.Marked(one.Record.Data) // the KCL drops a container with a record that the shard does not own
 		for _, u := range one.Users {
 			whole = whole && u.Owned
 		}
@@ -120,10 +120,11 @@ func (w *world) stores(l *life, stored []model.Stored) {
 			copyID := judge.ID{Key: key, N: w.written[key]}
 			p.copies[copyOf{number, id}] = copyID
 			c.ids = append(c.ids, copyID)
+			p.strays[copyID] = p.own && !u.Owned && packed
 		}
 		w.noteContainer(one.Shard, c, one.Record.Arrival, one.Record.Arrival)
 		if p.drops {
-			w.exemptRepeats(one.Record.Data, c.ids)
+			w.exemptRepeats(one.Shard, one.Record.Data, c.ids)
 		}
 		w.note(l, "put", one.Shard.Name, len(c.ids), c.ids[0].String()+" "+number)
 		w.duties.late = w.now()
@@ -131,23 +132,33 @@ func (w *world) stores(l *life, stored []model.Stored) {
 }
 
 // exemptRepeats notes which records of a container need not be handled, because the stream has an
-// earlier record with the same number. Handlers must get one copy of each confirmed record in a
-// shard that owns its key, which the judge of producers checks.
-func (w *world) exemptRepeats(data []byte, ids []judge.ID) {
+// earlier record with the same number. The judge of producers checks that handlers get one copy of
+// each confirmed record.
+func (w *world) exemptRepeats(sh *model.Shard, data []byte, ids []judge.ID) {
 	var a aggregate.Aggregate
 	if packed, _ := a.Parse(data); !packed {
 		return
 	}
 	for i := range a.Len() {
 		n := a.Record(i).Number()
-		if n.IsZero() {
+		if n.IsZero() || w.producing.strays[ids[i]] {
 			continue
 		}
-		if w.producing.seen[n] {
+		before := w.producing.seen[n]
+		if len(before) > 0 {
 			w.judge.Exempt(ids[i])
 		}
-		w.producing.seen[n] = true
+		if slices.ContainsFunc(before, func(of *model.Shard) bool { return descends(sh, of) }) {
+			id, _ := idOf(a.Record(i).Data())
+			w.producing.judge.Repeat(id)
+		}
+		w.producing.seen[n] = append(before, sh)
 	}
+}
+
+// descends reports whether a shard is another one, or descends from it.
+func descends(sh, from *model.Shard) bool {
+	return sh == from || slices.ContainsFunc(sh.Parents, func(p *model.Shard) bool { return descends(p, from) })
 }
 
 // isOfProducer reports whether a scheduled fault concerns producers.

@@ -220,7 +220,13 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		Retry:     weir.Retry{MinBackoff: by(100 * time.Millisecond), MaxBackoff: by(retryMax)},
 		OnFailure: give, Filter: w.filter(), Concurrency: w.concurrency(l), OnEvent: l.hooks(),
 	}
-	opts.DropRepeats = w.producing != nil && w.producing.drops && !l.older
+	opts.DropRepeats = w.drops && !l.older
+	if p := w.producing; p != nil {
+		opts.DropRepeats = p.drops && !l.older
+		if p.own {
+			opts.Aggregates = weir.UnpackOwn
+		}
+	}
 	w.crosses.options(&opts, by)
 	return opts
 }

@@ -296,7 +296,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	}
 	o.w.judge.Moved(sh.Name, epoch, skipped, wanted, o.w.wall())
 	for _, id := range wanted {
-		if b.expired[id] {
+		if b.expired[id] || b.repeats[id] {
 			o.w.judge.Exempt(id)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/producer"
 )
 
@@ -24,9 +25,12 @@ import (
 type producing struct {
 	makers []*maker
 	judge  *judge.Puts
-	// drops is set if workers drop repeats. seen are the numbers of the stored records.
+	// drops is set if workers drop repeats, and own if they drop records of other shards. seen
+	// contains the shards with records of a number.
 	drops  bool
-	seen   map[aggregate.Number]bool
+	own    bool
+	seen   map[aggregate.Number][]*model.Shard
+	strays map[judge.ID]bool       // stored copies that workers drop, because another shard owns the key
 	made   map[judge.ID]madeRecord // accepted records
 	copies map[copyOf]judge.ID     // how consumers name each stored copy
 }
@@ -73,10 +77,10 @@ func (w *world) makeProducers() {
 		return
 	}
 	w.producing = &producing{
-		judge: judge.NewPuts(), seen: map[aggregate.Number]bool{}, made: map[judge.ID]madeRecord{}, copies: map[copyOf]judge.ID{},
+		judge: judge.NewPuts(), seen: map[aggregate.Number][]*model.Shard{}, strays: map[judge.ID]bool{}, made: map[judge.ID]madeRecord{}, copies: map[copyOf]judge.ID{},
 	}
 	drops := roll(w.seed, "drops repeats")
-	w.producing.drops = drops.chance(.6)
+	w.producing.drops, w.producing.own = drops.chance(.6), drops.chance(.5)
 	d := roll(w.seed, "producers")
 	for i := range 1 + d.below(most) {
 		m := &maker{worker: worker{name: fmt.Sprintf("p%d", i), rate: 1}}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
@@ -322,6 +323,7 @@ func (w *world) write(st *stream, d *dice) {
 	ids := make([]judge.ID, 0, many)
 	var data, rest []byte
 	var payloads []model.Payload
+	var numbers []aggregate.Number
 	for range many {
 		w.written[key]++
 		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
@@ -330,13 +332,19 @@ func (w *world) write(st *stream, d *dice) {
 		}
 	}
 	if many > 1 {
-		data, rest = model.Pack(key, payloads), nil
+		if w.numbers != nil {
+			for range many {
+				numbers = append(numbers, w.numbers.next(key, d))
+			}
+		}
+		data, rest = model.Pack(key, payloads, field(numbers)), nil
 	}
 	at := w.arrives(d)
 	sh, r := w.service.Put(st.now, key, data, rest, at)
 	for _, x := range w.reads(st) {
 		x.noteContainer(sh, container{model.Number(r.Seq), ids, w.now()}, r.Arrival, at)
 	}
+	w.noteNumbers(st, sh, numbers, ids)
 	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
@@ -356,6 +364,10 @@ func (w *world) noteContainer(sh *model.Shard, c container, arrival, at time.Tim
 	w.books.kept[name] = append(w.books.kept[name], c)
 	for _, id := range c.ids {
 		w.books.home[id] = name
+		if w.producing != nil && w.producing.strays[id] {
+			w.judge.PutDropped(id, name)
+			continue
+		}
 		w.putFiltered(id, name)
 		if w.starts.Kind() == shard.Time && arrival.Before(w.starts.Time()) {
 			w.judge.Exempt(id)

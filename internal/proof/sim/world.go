@@ -44,6 +44,7 @@ type shared struct {
 	store     *memstore.Store
 	service   *model.Service
 	written   map[string]int // number of records by key
+	numbers   *numbering     // nil if aggregates have no numbers
 	counts    map[Fault]int
 	due       map[Fault]float64 // expected number of each fault, except for those in odds
 	struck    []string          // faults that happened
@@ -79,6 +80,7 @@ type world struct {
 	// parallel is Options.Concurrency. It is zero if keys are not handled in parallel.
 	parallel weir.Concurrency
 	filters  *filters // nil if no record is dropped
+	drops    bool     // workers drop the repeats of numbers
 	windows  *windows // nil without windows
 	chosen   *chosen  // nil if the application reads all shards
 	// producing is nil if records are put without a producer.
@@ -251,6 +253,7 @@ func (w *world) prepare(o Options) {
 	w.makeParallel()
 	w.makeFilters()
 	w.makeProducers()
+	w.makeNumbers()
 	late := w.begin()
 	name := "w"
 	if !w.isFirst() {

@@ -27,6 +27,8 @@ type putState struct {
 	repeated  bool // a confirmation that says so
 	maybe     bool // a failure that says that it may be stored
 	handled   int  // when a handler first got it where its key belongs; 0 if none did
+	strayed   bool // a handler got it elsewhere
+	dropped   bool // a copy in that shard or a descendant may be dropped as a repeat
 }
 
 // Puts decides whether producers kept their promises, and keeps the first violation. Each key of an
@@ -154,22 +156,36 @@ func (p *Puts) Open(by Worker) int { return p.open[by] }
 
 // Handled notes that a handler got a copy of a record.
 func (p *Puts) Handled(id ID, owned bool) {
-	if s := p.state(id); s != nil && owned && s.handled == 0 {
+	s := p.state(id)
+	if s == nil {
+		return
+	}
+	s.strayed = s.strayed || !owned
+	if owned && s.handled == 0 {
 		p.handled++
 		s.handled = p.handled
 	}
 }
 
+// Repeat notes that a copy of a record may be dropped as a repeat, because an earlier copy is in
+// the same shard or in an ancestor. So it is enough that a handler gets the earlier copy, even
+// where the key does not belong. The order of keys is not promised there.
+func (p *Puts) Repeat(id ID) {
+	if s := p.state(id); s != nil {
+		s.dropped = true
+	}
+}
+
 // End checks that every confirmed record was handled. It also checks that the confirmed records of
 // each ordered key were handled in order. For the order, only the first handled copy of each record
-// counts, among the copies in shards that own the key.
+// counts, among the copies in shards that own the key. See Repeat for the exception.
 func (p *Puts) End() {
 	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
 		before, last := 0, 0
 		for i := range p.keys[key] {
 			s := &p.keys[key][i]
 			switch {
-			case !s.confirmed:
+			case !s.confirmed, s.handled == 0 && s.dropped && s.strayed:
 				continue
 			case s.handled == 0:
 				p.breaks("%s was confirmed, and no handler got it", ID{key, i + 1})

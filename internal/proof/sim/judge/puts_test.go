@@ -74,6 +74,19 @@ func TestPuts(t *testing.T) {
 			p.Handled(first, false)
 			p.End()
 		}, "no handler got it"},
+		"dropped, and not handled elsewhere": {func(p *Puts) {
+			p.Stored(first, a, true)
+			p.Confirmed(first, one, a, false)
+			p.Repeat(first)
+			p.End()
+		}, "no handler got it"},
+		"dropped, and handled elsewhere": {func(p *Puts) {
+			p.Stored(first, a, true)
+			p.Confirmed(first, one, a, false)
+			p.Handled(first, false)
+			p.Repeat(first)
+			p.End()
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewPuts()

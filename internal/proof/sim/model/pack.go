@@ -7,9 +7,10 @@ type Payload struct{ Data, Rest []byte }
 
 func (p Payload) size() int { return len(p.Data) + len(p.Rest) }
 
-// Pack packs payloads of one key into an aggregate, like the Kinesis Producer Library.
-func Pack(key string, payloads []Payload) []byte {
-	size := 4 + 6 + len(key) + md5.Size
+// Pack packs payloads of one key into an aggregate, like the Kinesis Producer Library. numbers is
+// the content of the field with the numbers of the records; without it, they have none.
+func Pack(key string, payloads []Payload, numbers []byte) []byte {
+	size := 4 + 6 + len(key) + 4 + len(numbers) + md5.Size
 	for _, p := range payloads {
 		size += p.size() + 14
 	}
@@ -20,6 +21,9 @@ func Pack(key string, payloads []Payload) []byte {
 		b = varint(append(b, 3<<3|2), inner)
 		b = varint(append(b, 1<<3, 0, 3<<3|2), p.size())
 		b = append(append(b, p.Data...), p.Rest...)
+	}
+	if len(numbers) > 0 {
+		b = append(varint(varint(b, 2000<<3|2), len(numbers)), numbers...)
 	}
 	sum := md5.Sum(b[4:])
 	return append(b, sum[:]...)

@@ -13,7 +13,7 @@ func TestPutRecords(t *testing.T) {
 	s := New()
 	st := s.Create("s", 2, start)
 	// The MD5 of "a" is 0cc1…, that of "b" 92eb….
-	container := Pack("b", []Payload{{Data: []byte("one")}, {Data: []byte("two")}})
+	container := Pack("b", []Payload{{Data: []byte("one")}, {Data: []byte("two")}}, nil)
 	body := fmt.Sprintf(`{"StreamName":"s","Records":[
 		{"Data":"eA==","PartitionKey":"a"},
 		{"Data":"eQ==","PartitionKey":"b"},
