@@ -8,6 +8,8 @@
 //	metrics.Watch(consumer)
 //	go metrics.Run(ctx, os.Stderr)
 //
+// [NewQueue] does the same for a consumer of a queue.
+//
 // Metrics that mean the same as a metric of the Java KCL have its name and dimensions. Dashboards
 // and alarms for the KCL therefore keep working. The lines contain no partition keys and no
 // sequence numbers.
@@ -28,7 +30,7 @@ import (
 	"github.com/weir-go/weir/event"
 )
 
-// Config configures [New]. The zero value is a useful configuration.
+// Config configures [New] and [NewQueue]. The zero value is a useful configuration.
 type Config struct {
 	// Namespace is the CloudWatch namespace, with up to 255 characters. The default is Options.App,
 	// as in the KCL.
@@ -64,28 +66,33 @@ var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 // before [weir.New], and [Metrics.Watch] after it. The error names an invalid field of Config, or
 // says that Options.App cannot be the namespace.
 func New(options *weir.Options, c Config) (*Metrics, error) {
+	if err := c.complete(options.App); err != nil {
+		return nil, err
+	}
 	m := &Metrics{
 		namespace: c.Namespace, worker: options.Worker, every: c.Every, byShard: c.ByShard,
 		byStream: len(options.Streams) > 1 || options.DiscoverStreams != nil, shards: map[shardKey]*counts{},
 	}
-	var errs []error
-	if m.namespace == "" {
-		m.namespace = options.App
-	}
-	if !namespaces.MatchString(m.namespace) || strings.HasPrefix(m.namespace, ":") || strings.HasPrefix(m.namespace, "AWS/") || strings.TrimSpace(m.namespace) == "" {
-		errs = append(errs, fmt.Errorf("emfweir: Namespace %q: CloudWatch takes 1 to 255 letters, digits, spaces and ._-/#:, not with : or AWS/ at the beginning", m.namespace))
-	}
-	if m.every == 0 {
-		m.every = time.Minute
-	}
-	if m.every < time.Second || m.every > time.Hour {
-		errs = append(errs, fmt.Errorf("emfweir: Every %v: want 1s to 1h", c.Every))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
 	options.OnEvent = event.Join(m.onEvent, options.OnEvent)
 	return m, nil
+}
+
+// complete sets the defaults and checks the values. app is the default of the namespace.
+func (c *Config) complete(app string) error {
+	var errs []error
+	if c.Namespace == "" {
+		c.Namespace = app
+	}
+	if !namespaces.MatchString(c.Namespace) || strings.HasPrefix(c.Namespace, ":") || strings.HasPrefix(c.Namespace, "AWS/") || strings.TrimSpace(c.Namespace) == "" {
+		errs = append(errs, fmt.Errorf("emfweir: Namespace %q: CloudWatch takes 1 to 255 letters, digits, spaces and ._-/#:, not with : or AWS/ at the beginning", c.Namespace))
+	}
+	if c.Every == 0 {
+		c.Every = time.Minute
+	}
+	if c.Every < time.Second || c.Every > time.Hour {
+		errs = append(errs, fmt.Errorf("emfweir: Every %v: want 1s to 1h", c.Every))
+	}
+	return errors.Join(errs...)
 }
 
 // Watch adds the shards of c to the metrics. c must be created with the options that were passed to
@@ -95,16 +102,22 @@ func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
 // Run writes lines to w until ctx ends, and then writes the remaining lines. It writes each line
 // with one call of Write. It stops at the first error of w.
 func (m *Metrics) Run(ctx context.Context, w io.Writer) error {
-	ticker := time.NewTicker(m.every)
+	return runEvery(ctx, m.every, func() error { return m.write(w) })
+}
+
+// runEvery calls write after each interval until ctx ends, and then once more. It stops at the
+// first error of write.
+func runEvery(ctx context.Context, every time.Duration, write func() error) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			if err := m.write(w); err != nil {
+			if err := write(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			return m.write(w)
+			return write()
 		}
 	}
 }
@@ -115,9 +128,14 @@ func (m *Metrics) write(w io.Writer) error {
 	if c := m.consumer.Load(); c != nil {
 		held = c.Shards()
 	}
+	return writeLines(w, m.namespace, m.lines(held))
+}
+
+// writeLines writes each line with one call of Write.
+func writeLines(w io.Writer, namespace string, lines []line) error {
 	now := time.Now()
-	for _, line := range m.lines(held) {
-		text, err := line.encode(m.namespace, now)
+	for _, line := range lines {
+		text, err := line.encode(namespace, now)
 		if err != nil {
 			return fmt.Errorf("emfweir: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/emfweir"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/queue"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -24,6 +25,28 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	consumer, err := weir.New(srv.Client(), memstore.New(), options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics.Watch(consumer)
+	fmt.Println("watched")
+	// Output: watched
+}
+
+// For a consumer of a queue, NewQueue takes the place of New.
+func ExampleNewQueue() {
+	srv, err := kinesistest.Start(kinesistest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	cfg := srv.AWSConfig() // as config.LoadDefaultConfig returns it
+	options := queue.Options{Queue: "orders", App: "billing"}
+	metrics, err := emfweir.NewQueue(&options, emfweir.Config{Namespace: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	consumer, err := queue.New(cfg, options)
 	if err != nil {
 		log.Fatal(err)
 	}

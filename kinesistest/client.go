@@ -48,11 +48,20 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 		Region:       s.cfg.Region,
 		BaseEndpoint: aws.String(s.URL()),
 		HTTPClient:   s.HTTPClient(),
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "kinesistest", SecretAccessKey: "kinesistest", Source: "kinesistest"}, nil
-		}),
+		Credentials:  dummyCredentials,
 	}, opts...)
 }
+
+// AWSConfig returns a configuration for clients of the server, with its region and dummy
+// credentials. Code under test that needs an aws.Config, such as a consumer of a queue, can use it
+// in place of the one of config.LoadDefaultConfig.
+func (s *Server) AWSConfig() aws.Config {
+	return aws.Config{Region: s.cfg.Region, BaseEndpoint: aws.String(s.URL()), HTTPClient: s.HTTPClient(), Credentials: dummyCredentials}
+}
+
+var dummyCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "kinesistest", SecretAccessKey: "kinesistest", Source: "kinesistest"}, nil
+})
 
 // wholeBody is a transport that sends each request body as a single buffer.
 //
@@ -64,9 +73,22 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 // call first. Without that, the transport of Go 1.27 and later keeps reading for 50 ms to reuse the
 // connection. It also waits for the read in progress, and no time passes in a bubble during that
 // wait.
-type wholeBody struct{ *http.Transport }
+//
+// wholeBody also marks receives from queues, see [receives].
+type wholeBody struct {
+	*http.Transport
+	receives *receives
+}
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	if isReceive(r) {
+		id, end := t.receives.begin()
+		r = r.Clone(r.Context())
+		r.Header.Set(receiveHeader, id)
+		resp, err := t.send(r)
+		end(err != nil)
+		return resp, err
+	}
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SubscribeToShard") {
 		return t.send(r)
 	}

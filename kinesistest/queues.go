@@ -102,9 +102,16 @@ func (cfg *QueueConfig) check() error {
 }
 
 // do carries out a call. A receive from a queue lasts until a record is visible or its wait ends.
+// If its client has gone, it must not take records from other receives.
 func (s *Server) do(x *exchange, req engine.Request, inject engine.Inject, out *codec.Encoder) error {
-	err := s.engine.Do(time.Now(), x.action, req, inject, out)
 	receive, ok := req.(*engine.ReceiveQueueRecords)
+	var gone <-chan struct{}
+	if ok {
+		if gone = s.receives.of(x.r); left(x.r.Context(), gone) {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	err := s.engine.Do(time.Now(), x.action, req, inject, out)
 	if !ok || err != nil || receive.Waiter == nil {
 		return err
 	}
@@ -119,7 +126,9 @@ func (s *Server) do(x *exchange, req engine.Request, inject engine.Inject, out *
 		case <-receive.Waiter.Woken():
 		case <-timer.C:
 		case <-ctx.Done():
-			// The client has disconnected: it must not take records from other receives.
+		case <-gone:
+		}
+		if left(ctx, gone) {
 			s.engine.StopWaiting(receive.Waiter)
 			panic(http.ErrAbortHandler)
 		}

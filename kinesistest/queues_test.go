@@ -1,6 +1,7 @@
 package kinesistest_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -149,14 +150,7 @@ func TestADisconnectedReceiveTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startQueue(t, kinesistest.Config{}, kinesistest.Queue{})
 		h := http.Client{Transport: c.s.Transport(), Timeout: 2 * time.Second}
-		req := ok[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, c.s.URL()+"/", strings.NewReader(fmt.Sprintf(`{"QueueARN":%q}`, c.arn))))
-		for k, v := range map[string]string{
-			"Content-Type": jsonType, "X-Amz-Target": "Kinesis_20131202.ReceiveQueueRecords", "X-Amz-Date": "20200101T000000Z",
-			"Authorization": "AWS4-HMAC-SHA256 Credential=k/20200101/us-east-1/kinesis/aws4_request, SignedHeaders=host, Signature=00",
-		} {
-			req.Header.Set(k, v)
-		}
-		if res, err := h.Do(req); err == nil {
+		if res, err := h.Do(c.receiveRequest(t.Context())); err == nil {
 			res.Body.Close()
 			t.Fatal("the receive was answered")
 		}
@@ -420,4 +414,51 @@ func TestListQueues(t *testing.T) {
 	if string(body) != `{"Tags":[{"Key":"team","Value":"b"}]}` {
 		t.Errorf("%s", body)
 	}
+}
+
+// A receive that was cancelled takes no record that is put later, although the server notices the
+// end of its connection only then.
+func TestACancelledReceiveTakesNothing(t *testing.T) {
+	for _, wait := range []bool{true, false} { // for the server to begin with the receive
+		synctest.Test(t, func(t *testing.T) {
+			c := startQueue(t, kinesistest.Config{}, kinesistest.Queue{})
+			for range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended sync.WaitGroup
+				ended.Go(func() {
+					if res, err := c.s.HTTPClient().Do(c.receiveRequest(ctx)); err == nil {
+						res.Body.Close()
+						t.Error("the receive was answered")
+					}
+				})
+				if wait {
+					synctest.Wait()
+				}
+				cancel()
+				ended.Wait()
+				c.putAll("a")
+				got := c.receive(`"WaitTimeSeconds":1`)
+				if len(got) != 1 {
+					t.Fatal("the cancelled receive took the record")
+				}
+				c.acknowledge(got[0])
+			}
+		})
+	}
+}
+
+// receiveRequest returns the request of a receive.
+func (c queueClient) receiveRequest(ctx context.Context) *http.Request {
+	c.tb.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.s.URL()+"/", strings.NewReader(fmt.Sprintf(`{"QueueARN":%q}`, c.arn)))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	for k, v := range map[string]string{
+		"Content-Type": jsonType, "X-Amz-Target": "Kinesis_20131202.ReceiveQueueRecords", "X-Amz-Date": "20200101T000000Z",
+		"Authorization": "AWS4-HMAC-SHA256 Credential=k/20200101/us-east-1/kinesis/aws4_request, SignedHeaders=host, Signature=00",
+	} {
+		req.Header.Set(k, v)
+	}
+	return req
 }

@@ -170,6 +170,7 @@ type Server struct {
 	anywhere bool // the listener covers all interfaces
 	ids      requestIDs
 	shared   wholeBody  // the transport of all clients of Client and HTTPClient
+	receives receives   // of these clients
 	tb       testing.TB // from NewServer, otherwise nil
 
 	life context.Context // ends with Close
@@ -228,7 +229,7 @@ func Start(cfg Config) (*Server, error) {
 		}
 	}
 	s.anywhere = everywhere(s.listener.Addr())
-	s.shared = wholeBody{s.Transport()}
+	s.shared = wholeBody{s.Transport(), &s.receives}
 	s.serve()
 	return s, nil
 }

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/kinesistest"
@@ -128,9 +126,7 @@ func TestAFunctionOnAQueue(t *testing.T) {
 			srv.Put("s", fmt.Sprint(i), fmt.Append(nil, i))
 		}
 		var letters []deadletter.Letter
-		c, err := queue.New(aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		}, queue.Options{
+		c, err := queue.New(srv.AWSConfig(), queue.Options{
 			Queue: "orders", Concurrency: 1, Logger: slog.New(slog.DiscardHandler),
 			OnFailure: queue.FailurePolicy{MaxAttempts: 3, OutageGrace: -1, Destination: deadletter.Func(func(_ context.Context, l []deadletter.Letter) error {
 				letters = append(letters, l...)

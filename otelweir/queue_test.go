@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -50,9 +49,7 @@ func TestTelemetryOfAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := queue.New(aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		}, o)
+		c, err := queue.New(srv.AWSConfig(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

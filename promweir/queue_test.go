@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -38,9 +37,7 @@ func TestMetricsOfAQueue(t *testing.T) {
 		own := 0
 		o.Events.Handled = func(context.Context, queue.Handled) { own++ }
 		m := promweir.NewQueue(&o)
-		c, err := queue.New(aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		}, o)
+		c, err := queue.New(srv.AWSConfig(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,9 +44,10 @@ type task struct {
 	rec   Record
 	state state
 	history
-	alone   bool // it needs a call of its own, to find out which record fails
-	refused bool // the filter refused it; it gets a call of its own, in place of the handler's
-	touched bool // a handler got it
+	alone   bool    // it needs a call of its own, to find out which record fails
+	verdict verdict // with refuse or unread it gets a call of its own, in place of the handler's
+	touched bool    // a handler got it
+	aside   bool    // it was set aside without a destination
 	cancel  context.CancelCauseFunc
 }
 
@@ -166,7 +167,7 @@ func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 	}
 	if done == nil || !done.all {
 		for _, p := range parts {
-			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, refused: p.verdict == refuse})
+			d.tasks = append(d.tasks, &task{of: d, rec: p.rec, verdict: p.verdict})
 		}
 		for i, t := range d.tasks {
 			if done != nil && done.subs[t.rec.Sub] || parts[i].verdict == drop {
@@ -190,12 +191,13 @@ func (r *run) arrive(rec Delivery, parts []part, at time.Time) {
 }
 
 // revive starts the new hold of a delivery that has arrived again. Records that were given up with
-// the old hold are handled again. A record whose handler still runs is not handled a second time.
+// the old hold are handled again. Records that were set aside, and those whose handlers still run,
+// are not.
 func (r *run) revive(d *delivery, h hold) {
 	d.hold = h
 	r.holds.set(d, h.next)
 	for _, t := range d.tasks {
-		if t.state == taskGone {
+		if t.state == taskGone && !t.aside {
 			t.begin(r)
 		}
 	}
@@ -245,6 +247,17 @@ func (r *run) drop(d *delivery) {
 		}
 	}
 	r.forgetData(d)
+}
+
+// spend counts the receive of a delivery that returns to the queue, unless one of its records has
+// failed.
+func (r *run) spend(d *delivery) {
+	for _, t := range d.tasks {
+		if t.failures > 0 {
+			return
+		}
+	}
+	r.count(func(n *Counts) { n.Spent++ })
 }
 
 // letGo drops a delivery and makes it visible after a delay.

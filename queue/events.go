@@ -141,7 +141,7 @@ type Counts struct {
 	SetAside                                int
 	Released                                int // deliveries that were made visible again
 	// Spent is the number of receive counts that were spent without a failure of the handler, by
-	// releases and lost holds.
+	// releases, lost holds, and handlers that did not finish within StopTimeout.
 	Spent int
 
 	InFlight int   // deliveries that this process has now

@@ -23,10 +23,7 @@ func start() (srv *kinesistest.Server, cfg aws.Config) {
 	}
 	srv.CreateOnDemandStream("shop")
 	srv.CreateQueue(kinesistest.Queue{Stream: "shop", Name: "orders"})
-	return srv, aws.Config{
-		Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(),
-		Credentials: srv.Client().Options().Credentials,
-	}
+	return srv, srv.AWSConfig()
 }
 
 // A consumer handles the records of a queue until its context ends.

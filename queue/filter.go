@@ -22,7 +22,8 @@ type verdict uint8
 const (
 	pass verdict = iota
 	drop
-	refuse // FailNotJSON applies, or the filter panicked: the record fails without a call of the handler
+	refuse // FailNotJSON applies: the record fails without a call of the handler
+	unread // the filter panicked, which is a failure like that; the filter decides later
 )
 
 var errNotJSON = errors.New("weir: the payload is not JSON, which the filter needs")
@@ -85,7 +86,7 @@ func (o *Options) judge(r *Record) (v verdict, isJSON bool, err error) {
 	}
 	switch {
 	case err != nil:
-		return refuse, true, err
+		return unread, true, err
 	case isJSON && matches:
 		return pass, true, nil
 	case isJSON:
@@ -98,20 +99,30 @@ func (o *Options) judge(r *Record) (v verdict, isJSON bool, err error) {
 	return pass, false, nil
 }
 
-// retryFilter applies the filter again to a record that it refused, and calls the handler only if
-// the record passes now.
-func (r *run) retryFilter(ctx context.Context, records []Record) error {
-	switch v, _, err := r.options.judge(&records[0]); v {
-	case drop:
-		return nil
-	case refuse:
-		return err
+// retryFilter applies the filter again to a record that it refused or could not decide about. It
+// calls the handler only if the record passes now. n has the new decision.
+func (r *run) retryFilter(ctx context.Context, records []Record, before verdict) (n filtered, err error) {
+	v, isJSON, err := r.options.judge(&records[0])
+	if !isJSON && before == unread {
+		n.notJSON = 1
 	}
-	return r.handler.handle(ctx, records)
+	switch v {
+	case drop:
+		n.dropped = 1
+	case pass:
+		err = r.handler.handle(ctx, records)
+	}
+	return n, err
 }
 
-// tellFiltered counts and reports the records of an answer that the filter dropped or could not
-// read.
+// dropped finishes a record that the filter dropped after it had panicked.
+func (r *run) dropped(t *task) {
+	r.ready--
+	t.cancel = nil
+	r.finish(t)
+}
+
+// tellFiltered counts and reports records that the filter dropped or could not read.
 func (r *run) tellFiltered(n filtered, at time.Time) {
 	if n.dropped+n.notJSON == 0 {
 		return

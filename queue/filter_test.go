@@ -120,17 +120,45 @@ func TestAFilterThatPanics(t *testing.T) {
 	})
 }
 
+// A record that the filter drops after it has panicked counts as filtered, not as handled.
+func TestARecordThatIsDroppedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		q.put(1, nil, []byte("panic, then no"))
+		q.put(1, nil, []byte("text"))
+		m := &matcher{panics: 2}
+		o := Options{Filter: weir.Filter{By: m, NotJSON: weir.DropNotJSON}, Concurrency: 1}
+		var events Filtered
+		o.Events.Filtered = func(_ context.Context, f Filtered) {
+			events.Dropped, events.NotJSON = events.Dropped+f.Dropped, events.NotJSON+f.NotJSON
+		}
+		c := q.consumer(t, o)
+		_, err := runFor(t, c, time.Minute, RecordFunc(func(context.Context, Record) error {
+			t.Error("the handler gets a record")
+			return nil
+		}))
+		n := c.Counts()
+		if err != nil || n.Handled != 0 || n.Filtered != 2 || n.NotJSON != 1 || n.Failed != 1 || n.Acknowledged != 2 || len(q.left()) != 0 {
+			t.Errorf("%v, left %v, %+v", err, q.left(), n)
+		}
+		if events.Dropped != 2 || events.NotJSON != 1 {
+			t.Errorf("%+v", events)
+		}
+	})
+}
+
 // A record that the filter refuses never shares a call with records that it passes, also after it
 // has failed.
 func TestARefusedRecordIsAlone(t *testing.T) {
 	r := &run{batch: 10}
+	verdicts := []verdict{pass, pass, refuse, pass, pass}
 	for i := range 5 {
-		r.waiting = append(r.waiting, &task{of: &delivery{}, state: taskWaiting, refused: i == 2, history: history{attempts: i}})
+		r.waiting = append(r.waiting, &task{of: &delivery{}, state: taskWaiting, verdict: verdicts[i], history: history{attempts: i}})
 	}
 	var sizes []int
 	for len(r.waiting) > 0 {
 		tasks := r.take()
-		if sizes = append(sizes, len(tasks)); tasks[0].refused && len(tasks) != 1 {
+		if sizes = append(sizes, len(tasks)); tasks[0].verdict != pass && len(tasks) != 1 {
 			t.Errorf("a refused record has a call with %d records", len(tasks))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -120,6 +122,62 @@ func TestAttemptsOutliveAHold(t *testing.T) {
 		}
 		if stored != 1 || attempts < 5 || attempts > 8 || len(q.left()) != 0 {
 			t.Errorf("%d dead letters after %d attempts, left %v", stored, attempts, q.left())
+		}
+	})
+}
+
+// A record that was set aside stays so if its aggregate arrives again while another of its records
+// is handled.
+func TestASetAsideRecordOfAnAggregateIsNotHandledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		var b aggregate.Builder
+		for _, text := range []string{"slow", "bad"} {
+			if err := b.Add("k", "", []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q.put(1, nil, b.Append(nil))
+		c := q.consumer(t, Options{Hold: 10 * time.Second, MaxHold: 10 * time.Second})
+		running, bad := 0, 0
+		if _, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+			if string(r.Data) == "bad" {
+				bad++
+				return weir.Reject(errors.New("bad"))
+			}
+			if running++; running > 1 {
+				t.Error("a record is handled twice at the same time")
+			}
+			time.Sleep(25 * time.Second)
+			running--
+			return nil
+		})); err != nil {
+			t.Error(err)
+		}
+		if bad > 1 && c.Counts().Released == 0 {
+			t.Errorf("the rejected record was handled %d times before its aggregate was released", bad)
+		}
+	})
+}
+
+// A record that was set aside without a destination is set aside again each time it returns, so
+// that it becomes a dead letter of the queue although no other record is handled meanwhile.
+func TestASetAsideRecordDoesNotWaitForOthersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFakeQueue()
+		q.put(1, nil, []byte("bad"))
+		c := q.consumer(t, Options{OnFailure: FailurePolicy{MaxAttempts: 3}})
+		time.AfterFunc(10*time.Second, func() { q.put(1, nil, []byte("good")) })
+		if _, err := runFor(t, c, time.Minute, RecordFunc(func(_ context.Context, r Record) error {
+			if string(r.Data) == "bad" {
+				return errors.New("bad")
+			}
+			return nil
+		})); err != nil {
+			t.Error(err)
+		}
+		if len(q.dead) != 1 || len(q.left()) != 0 {
+			t.Errorf("dead %v, left %v, %+v", q.dead, q.left(), c.Counts())
 		}
 	})
 }

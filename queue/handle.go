@@ -31,7 +31,7 @@ func (r *run) handle(now time.Time) {
 func (r *run) take() (tasks []*task) {
 	for len(r.waiting) > 0 && len(tasks) < r.batch {
 		t := r.waiting[0]
-		if t.state == taskWaiting && (t.alone || t.refused) && len(tasks) > 0 {
+		if t.state == taskWaiting && (t.alone || t.verdict != pass) && len(tasks) > 0 {
 			return tasks
 		}
 		r.waiting[0], r.waiting = nil, r.waiting[1:]
@@ -40,7 +40,7 @@ func (r *run) take() (tasks []*task) {
 		}
 		tasks = append(tasks, t)
 		t.enter(r, taskRunning)
-		if t.alone || t.refused {
+		if t.alone || t.verdict != pass {
 			return tasks
 		}
 	}
@@ -57,20 +57,28 @@ func (r *run) call(tasks []*task, began time.Time) {
 		records[i].ReceiveCount, records[i].Attempt = t.of.ReceiveCount, t.failures+1
 	}
 	r.ready++
-	refused := tasks[0].refused // it is alone
+	verdict := tasks[0].verdict // a record that did not pass is alone
 	worked := r.brake.LastWorked()
 	go func() {
 		err := errGoexit
+		var n filtered
 		defer func() {
 			if p := recover(); p != nil {
 				err = &weir.PanicError{Who: "the handler", Value: p, Stack: string(debug.Stack())}
 			}
 			cancel(nil)
 			end := time.Now()
-			r.post(func() { r.handled(tasks, err, began, end, worked) })
+			r.post(func() {
+				r.tellFiltered(n, end)
+				if n.dropped > 0 {
+					r.dropped(tasks[0])
+					return
+				}
+				r.handled(tasks, err, began, end, worked)
+			})
 		}()
-		if refused {
-			err = r.retryFilter(ctx, records)
+		if verdict != pass {
+			n, err = r.retryFilter(ctx, records, verdict)
 			return
 		}
 		err = r.handler.handle(ctx, records)
@@ -144,6 +152,9 @@ func (r *run) settle(d *delivery) {
 	case d.left == 0 && !d.acking:
 		r.complete(d)
 	case (d.hold.lost || r.canceled) && d.phase() != Handling && !d.acking:
+		if !d.hold.lost { // otherwise it was counted when the hold was lost
+			r.spend(d)
+		}
 		r.drop(d)
 	case r.stopping:
 		r.leave(d)
@@ -162,7 +173,11 @@ func (r *run) failedTask(t *task, err error, counts bool, worked, now time.Time)
 	t.note(err, counts, now)
 	t.alone = !counts
 	if counts {
-		if aside, why := judge(r.brake, &t.history, weir.IsRejected(err), now.Sub(d.Arrived), worked, now); aside {
+		aside, why := t.released != "", t.released // then it was judged before, and has come back
+		if !aside {
+			aside, why = judge(r.brake, &t.history, weir.IsRejected(err), now.Sub(d.Arrived), worked, now)
+		}
+		if aside {
 			r.setAside(t, why, now)
 			return
 		}
@@ -189,7 +204,7 @@ func (r *run) setAside(t *task, why deadletter.Reason, now time.Time) {
 	if to == nil {
 		tellAside(false)
 		t.enter(r, taskGone)
-		d.aside = true
+		d.aside, t.aside, t.released = true, true, why
 		d.left--
 		r.settle(d)
 		return

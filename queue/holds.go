@@ -106,16 +106,8 @@ func (r *run) lose(d *delivery, code string) {
 	phase := d.phase()
 	d.hold.lost = true
 	r.holds.set(d, time.Time{})
-	failed := false
-	for _, t := range d.tasks {
-		failed = failed || t.failures > 0
-	}
-	r.count(func(n *Counts) {
-		n.HoldsLost++
-		if !failed {
-			n.Spent++
-		}
-	})
+	r.count(func(n *Counts) { n.HoldsLost++ })
+	r.spend(d)
 	tell(r, r.options.Events.HoldLost, HoldLost{Time: time.Now(), RecordID: d.RecordID, Phase: phase, Code: code})
 	switch phase {
 	case Acknowledging:

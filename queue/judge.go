@@ -13,6 +13,7 @@ type history struct {
 	failures              int // all failed calls
 	first, latest, before time.Time
 	err                   error
+	released              deadletter.Reason // why it was set aside without a destination; empty if it was not
 }
 
 // note adds a failure. counts is false if another record of the call may be the cause.

@@ -203,7 +203,7 @@ func (r *run) all() []*delivery {
 func (r *run) leave(d *delivery) {
 	switch {
 	case d.untouched() && releaseAtStop(d.ReceiveCount, r.queue.Attributes.MaxReceiveCount):
-		r.count(func(n *Counts) { n.Spent++ })
+		r.spend(d)
 		r.letGo(d, 0)
 	case d.phase() == Backoff:
 		r.drop(d)
@@ -229,6 +229,7 @@ func (r *run) stopSteps(now time.Time) {
 			}
 		}
 		if d.phase() == Waiting {
+			r.spend(d)
 			r.letGo(d, 0)
 		}
 	}
@@ -241,8 +242,11 @@ func (r *run) result() error {
 		err = errors.Join(err, fmt.Errorf("%w: %d calls", weir.ErrAbandoned, r.ready+r.storing))
 	}
 	for _, d := range r.deliveries {
-		if d.acking {
+		switch {
+		case d.acking:
 			r.unacked++
+		case !d.hold.lost: // an abandoned handler has it
+			r.spend(d)
 		}
 	}
 	if r.unacked > 0 {

@@ -113,9 +113,7 @@ func TestFilteredRecordsOfAQueue(t *testing.T) {
 			}
 			srv.Put("shop", "k", data)
 		}
-		cfg := aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		}
+		cfg := srv.AWSConfig()
 		if err := createQueue(t.Context(), cfg, srv.StreamARN("shop")); err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +147,7 @@ func TestTheQueueOfThePage(t *testing.T) {
 		srv.CreateOnDemandStream("shop")
 		srv.Put("shop", "7", []byte(`{"customer":"7"}`))
 		srv.Put("shop", "8", []byte("tea"))
-		cfg := aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		}
+		cfg := srv.AWSConfig()
 		if err := createQueue(t.Context(), cfg, srv.StreamARN("shop")); err != nil {
 			t.Fatal(err)
 		}

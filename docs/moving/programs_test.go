@@ -182,9 +182,7 @@ func TestTheProgramForAQueueHandlesWhatComes(t *testing.T) {
 		srv.Put("shop", "customer-7", []byte("one espresso"))
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		err := receive(ctx, aws.Config{
-			Region: srv.Region(), BaseEndpoint: aws.String(srv.URL()), HTTPClient: srv.HTTPClient(), Credentials: srv.Client().Options().Credentials,
-		})
+		err := receive(ctx, srv.AWSConfig())
 		state := srv.QueueState("orders")
 		if err != nil || strings.Join(billed, ", ") != "one espresso" || !failed || state.Acknowledged != 1 {
 			t.Errorf("%v, billed %q, %+v", err, billed, state)

@@ -117,7 +117,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
-	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", "."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
+	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"event", "health", ".", "queue"}, tests: []string{"filter", "kinesistest", "lease", "store/memstore"}, sdk: true},
 	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{"event", ".", "deadletter", "health", "internal/hostcheck", "queue"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
@@ -225,7 +225,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{
 		pkg: "weirtest", why: "runs consumers in people's tests; it is no part of kinesistest, which must not know weir",
-		ours: []string{".", "shard", "lease", "kinesistest"}, tests: []string{"store/memstore"}, sdk: true,
+		ours: []string{".", "shard", "lease", "kinesistest"}, tests: []string{"deadletter", "queue", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "cmd/weir/...", why: "the command",
@@ -267,7 +267,7 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
 	{
 		pkg: "internal/proof/queuesim", why: "a queue and its processes in virtual time, from a seed, with faults; the model and the judge share nothing with package queue",
-		ours: []string{".", "aggregate", "deadletter", "internal/jitter", "queue"}, sdk: true,
+		ours: []string{".", "aggregate", "deadletter", "filter", "internal/jitter", "payload", "queue"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{

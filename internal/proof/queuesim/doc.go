@@ -7,8 +7,10 @@
 // shares no code with package queue:
 //
 //   - No record is lost. At the end each record is acknowledged, or a dead letter for a reason.
-//   - A record is acknowledged only after a handler of the same process succeeded with it, or after
-//     its dead letter is durable.
+//   - A record is acknowledged only after a handler of the same process succeeded with it, after
+//     its dead letter is durable, or if the filter of the process dropped it.
+//   - A handler gets the records that the filter passes, with the data that the producer wrote, and
+//     no others. A dropped record has no dead letter, and is counted once per delivery.
 //   - Only failures of handlers and faults make a record a dead letter. A rolling restart does not.
 //   - The memory for records and answers stays within MaxBytes, and the number of received records
 //     is bounded.

@@ -32,6 +32,10 @@ type fate struct {
 	failures int // the first calls fail; -1 for all calls
 	habit    habit
 	stubborn bool // the handler ignores its context
+
+	form         form
+	packs        bool // the payload is compressed
+	filterPanics int  // the first calls of the filter panic
 }
 
 func (f fate) fails() bool { return f.failures != 0 }
@@ -54,6 +58,7 @@ func (p *Profile) drawFate(r *rand.Rand, hold time.Duration) fate {
 	case chance(p.hangs):
 		f.failures, f.habit = 1, one(r, blocks, hangs)
 	}
+	p.drawForm(r, &f)
 	return f
 }
 
@@ -68,7 +73,7 @@ func (w *world) makeRecord(n int) *record {
 	if w.random.IntN(5) > 0 {
 		rd.key = fmt.Sprintf("k%d", w.random.IntN(8))
 	}
-	w.fates[rd.id] = w.profile.drawFate(w.random, w.options.Hold)
+	f := w.profile.drawFate(w.random, w.options.Hold)
 	switch {
 	case w.profile.large:
 		rd.data = large[:one(w.random, 100, 1<<20, 5<<20, 10<<20)]
@@ -76,16 +81,27 @@ func (w *world) makeRecord(n int) *record {
 		var b aggregate.Builder
 		rd.parts = between(w.random, 1, 5)
 		for sub := 1; sub <= rd.parts; sub++ {
-			if err := b.Add(partKey(rd.id, sub), "", fmt.Appendf(nil, "%s+%d", rd.id, sub)); err != nil {
+			key, of := fmt.Sprintf("%s+%d", rd.id, sub), w.profile.drawFate(w.random, w.options.Hold)
+			if err := b.Add(partKey(rd.id, sub), "", w.fill(part{rd, sub}, key, &of)); err != nil {
 				panic(err) // the parts are small
 			}
-			w.fates[fmt.Sprintf("%s+%d", rd.id, sub)] = w.profile.drawFate(w.random, w.options.Hold)
+			w.fates[key] = of
 		}
 		rd.data = b.AppendContainer(nil)
+		f.form = notJSON
+		w.parts[string(rd.data)] = part{rd, 0}
 	default:
-		rd.data = []byte(rd.id)
+		rd.data = w.fill(part{rd, 0}, rd.id, &f)
 	}
+	w.fates[rd.id] = f
 	return rd
+}
+
+// fill makes the data of a part.
+func (w *world) fill(p part, key string, f *fate) []byte {
+	text, data := f.content(key)
+	w.parts[string(data)], w.texts[p] = p, text
+	return data
 }
 
 // handler returns the handler of the process.
@@ -109,6 +125,7 @@ func (l *life) handle(ctx context.Context, records []queue.Record) error {
 	for i := range records {
 		r := &records[i]
 		p := part{l.service.records[r.ID], r.Sub}
+		l.decodes(ctx, r, p)
 		if err := l.act(ctx, l.fates[r.Key()], p); err != nil {
 			if len(records) == 1 || !l.names {
 				return err
@@ -198,7 +215,11 @@ func (l *life) put(_ context.Context, letters []deadletter.Letter) error {
 	}
 	l.mu.Lock()
 	for i := range letters {
-		p := l.partOf(string(letters[i].Data))
+		p, ok := l.parts[string(letters[i].Data)]
+		if !ok {
+			l.broken("%s stores a dead letter of an unknown record", l.name)
+			continue
+		}
 		l.stored(p, letters[i].Attempts)
 		if what == 3 { // the process does not know it
 			delete(l.done, p)
@@ -210,22 +231,4 @@ func (l *life) put(_ context.Context, letters []deadletter.Letter) error {
 		return errHandler
 	}
 	return nil
-}
-
-// partOf returns the part with the data of a dead letter.
-func (l *life) partOf(data string) part {
-	if r := l.service.records[data]; r != nil {
-		return part{r, 0}
-	}
-	for _, r := range l.service.records {
-		if string(r.data) == data {
-			return part{r, 0}
-		}
-		for sub := 1; sub <= r.parts; sub++ {
-			if data == fmt.Sprintf("%s+%d", r.id, sub) {
-				return part{r, sub}
-			}
-		}
-	}
-	panic("queuesim: a dead letter of an unknown record: " + data)
 }

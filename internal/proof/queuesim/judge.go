@@ -44,9 +44,12 @@ func (l *life) subs(r *record) []int {
 	return subs
 }
 
-// complete reports whether the process has done all parts of a record.
+// settled reports whether the process has done a part, or its filter has dropped it.
+func (l *life) settled(p part) bool { return l.done[p] || l.dropped[p] }
+
+// complete reports whether the process has settled all parts of a record.
 func (l *life) complete(r *record) bool {
-	return !slices.ContainsFunc(l.subs(r), func(sub int) bool { return !l.done[part{r, sub}] })
+	return !slices.ContainsFunc(l.subs(r), func(sub int) bool { return !l.settled(part{r, sub}) })
 }
 
 // delivered checks a delivery before it happens: no handler may still have the record.
@@ -109,6 +112,7 @@ func (w *world) mayRelease(r *record, l *life, now time.Time) {
 	switch {
 	case l.complete(r):
 		w.broken("%s releases %s, which is handled", l.name, r.id)
+	case l.refused[r.id]: // it was set aside
 	case l.failed[r.id] && l.stopAsked.IsZero() && l.options.OnFailure.MaxAttempts == 0:
 		w.broken("%s releases %s, which failed, and does not wait", l.name, r.id)
 	case l.failed[r.id]:
@@ -125,8 +129,8 @@ func (w *world) mayRelease(r *record, l *life, now time.Time) {
 // mayAcknowledge checks that a process has done the record that it acknowledges.
 func (w *world) mayAcknowledge(r *record, l *life) {
 	for _, sub := range l.subs(r) {
-		if !l.done[part{r, sub}] {
-			w.broken("%s acknowledges %s, whose part %d is not done", l.name, r.id, sub)
+		if !l.settled(part{r, sub}) {
+			w.broken("%s acknowledges %s, whose part %d is neither done nor dropped", l.name, r.id, sub)
 			return
 		}
 	}
@@ -193,6 +197,9 @@ func (l *life) begin(ctx context.Context, records []queue.Record) *call {
 		c.parts = append(c.parts, p)
 		if l.done[p] {
 			l.broken("%s handles %s again after it succeeded", l.name, records[i].Key())
+		}
+		if l.drops(p) || l.refuses(p) {
+			l.broken("%s handles %s, which its filter does not pass", l.name, records[i].Key())
 		}
 		if l.running[p] {
 			l.broken("%s handles %s twice at the same time", l.name, records[i].Key())
@@ -276,6 +283,9 @@ func (l *life) stored(p part, attempts int) {
 	if !l.failed[p.record.id] {
 		l.broken("%s stores a dead letter of %s, which never failed there", l.name, p.record.id)
 	}
+	if l.dropped[p] {
+		l.broken("%s stores a dead letter of %s, which its filter dropped", l.name, p.record.id)
+	}
 	l.done[p] = true
 	l.world.handled[p] = true
 }
@@ -304,6 +314,9 @@ func (l *life) ended(err error, took time.Duration) {
 	}
 	if !abandoned && n.Handled != l.successes {
 		l.broken("%s counts %d handled records, and the handler succeeded with %d", l.name, n.Handled, l.successes)
+	}
+	if err == nil && took < l.options.StopTimeout && n.Filtered != l.droppings {
+		l.broken("%s counts %d dropped records, and the filter dropped %d", l.name, n.Filtered, l.droppings)
 	}
 	if n.InFlight != 0 || n.Handling != 0 || n.Bytes != 0 {
 		l.broken("%s has ended, and counts %d records in flight, %d calls and %d bytes", l.name, n.InFlight, n.Handling, n.Bytes)

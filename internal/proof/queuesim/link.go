@@ -96,6 +96,7 @@ func (l *link) drawn(operation string) (lost bool, slow time.Duration) {
 
 func (l *link) Receive(ctx context.Context, in queue.ReceiveInput) (queue.ReceiveOutput, error) {
 	var none queue.ReceiveOutput
+	called := time.Now()
 	if err := l.send(ctx, "Receive"); err != nil {
 		return none, err
 	}
@@ -107,7 +108,7 @@ func (l *link) Receive(ctx context.Context, in queue.ReceiveInput) (queue.Receiv
 		l.mu.Unlock()
 		wait := time.Until(until)
 		if len(got) > 0 || wait <= 0 {
-			return l.received(ctx, in, got, out)
+			return l.received(ctx, in, called, got, out)
 		}
 		if !next.IsZero() {
 			wait = min(wait, time.Until(next))
@@ -130,8 +131,9 @@ func (l *link) Receive(ctx context.Context, in queue.ReceiveInput) (queue.Receiv
 	}
 }
 
-// received carries the records of a receive to the process.
-func (l *link) received(ctx context.Context, in queue.ReceiveInput, got []*record, out []queue.Delivery) (queue.ReceiveOutput, error) {
+// received carries the records of a receive to the process. called is when the process made the
+// call. If it was frozen before the request was sent, it takes the answer for an old one.
+func (l *link) received(ctx context.Context, in queue.ReceiveInput, called time.Time, got []*record, out []queue.Delivery) (queue.ReceiveOutput, error) {
 	lost, slow := l.drawn("Receive")
 	began := time.Now()
 	err := l.answer(ctx, slow)
@@ -157,6 +159,9 @@ func (l *link) received(ctx context.Context, in queue.ReceiveInput, got []*recor
 		}
 		if err != nil {
 			r.excused = "the answer with it was lost"
+		}
+		if at.Sub(called) > in.Wait+time.Second {
+			r.excused = "its receive was sent late"
 		}
 		if ctx.Err() != nil && !l.crashed { // the process ended the call
 			r.own++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/queue"
@@ -22,15 +23,18 @@ type world struct {
 	names   bool // handlers name the records of a batch that fail
 	began   time.Time
 
-	mu      sync.Mutex // guards all fields below, and those of the service and the processes
-	random  *rand.Rand
-	service *service
-	fates   map[string]fate // by the key of the record
-	calls   map[part]int
-	handled map[part]bool
-	quiet   bool // no more faults
-	lives   int
-	problem string
+	mu          sync.Mutex // guards all fields below, and those of the service and the processes
+	random      *rand.Rand
+	service     *service
+	fates       map[string]fate // by the key of the record
+	calls       map[part]int
+	handled     map[part]bool
+	parts       map[string]part // by their data
+	texts       map[part]string // payloads, without compression
+	filterCalls map[part]int
+	quiet       bool // no more faults
+	lives       int
+	problem     string
 	Result
 	counted map[string]int
 }
@@ -70,7 +74,10 @@ type life struct {
 	disturbed   time.Time // when the last call failed, or the process was frozen
 	stopAsked   time.Time
 	done        map[part]bool   // the process succeeded with it or stored its dead letter
-	failed      map[string]bool // by record ID; its handler failed here
+	failed      map[string]bool // by record ID; its handler or filter failed here
+	refused     map[string]bool // by record ID; the filter refused a part here
+	dropped     map[part]bool   // the filter dropped it here
+	droppings   int
 	running     map[part]bool
 	keys        map[string]int
 	held        map[*record]bool
@@ -88,6 +95,7 @@ func Run(p *Profile, seed uint64) Result {
 	w := &world{
 		profile: p, random: random, began: time.Now(), names: random.IntN(2) == 0,
 		fates: map[string]fate{}, calls: map[part]int{}, handled: map[part]bool{}, counted: map[string]int{},
+		parts: map[string]part{}, texts: map[part]string{}, filterCalls: map[part]int{},
 	}
 	var mu sync.Mutex
 	waits := rand.New(rand.NewPCG(seed, 2))
@@ -102,6 +110,12 @@ func Run(p *Profile, seed uint64) Result {
 		w.service.most = 6
 	}
 	letters := p.poison > 0 && (w.service.most == 0 || random.IntN(2) == 0)
+	if !p.large && random.IntN(2) == 0 {
+		w.options.Filter = weir.Filter{By: orders, NotJSON: one(random, weir.PassNotJSON, weir.DropNotJSON, weir.FailNotJSON)}
+		if w.options.Filter.NotJSON == weir.FailNotJSON && (p.healthy || w.service.most == 0 && !letters) {
+			w.options.Filter.NotJSON = weir.PassNotJSON // the records would have no place
+		}
+	}
 	w.run(letters)
 	w.Problem, w.Lasted, w.Happened, w.Processes = w.problem, time.Since(w.began), w.counted, w.lives
 	return w.Result
@@ -175,9 +189,12 @@ func (w *world) process(ctx context.Context, number int, r *rand.Rand, letters b
 func (w *world) live(ctx context.Context, name string, r *rand.Rand, letters bool) {
 	l := &life{
 		world: w, name: name, options: w.options, poke: make(chan struct{}, 1), gone: make(chan struct{}),
-		done: map[part]bool{}, failed: map[string]bool{}, running: map[part]bool{}, keys: map[string]int{}, held: map[*record]bool{},
+		done: map[part]bool{}, failed: map[string]bool{}, refused: map[string]bool{}, dropped: map[part]bool{}, running: map[part]bool{}, keys: map[string]int{}, held: map[*record]bool{},
 	}
 	l.options.API, l.options.Logger = &link{l}, slog.New(l)
+	if l.options.Filter.By != nil {
+		l.options.Filter.By = matcher{l}
+	}
 	if letters {
 		l.options.OnFailure.Destination = deadletter.Func(l.put)
 	}

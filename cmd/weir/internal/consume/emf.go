@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/emfweir"
+	"github.com/weir-go/weir/queue"
 )
 
 // emfFlags selects where a worker writes metrics in CloudWatch's embedded metric format (EMF).
@@ -30,19 +31,35 @@ func (f *emfFlags) valid() bool {
 // observe adds metrics to the options of a consumer. Call it before the consumer is created.
 func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics, error) {
 	m, err := emfweir.New(options, emfweir.Config{Namespace: f.namespace, ByShard: shards})
-	if err != nil {
-		flag := "--metrics-namespace"
-		if f.namespace == "" {
-			flag = "--app is the CloudWatch namespace unless --metrics-namespace is set"
-		}
-		return nil, cli.Usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
+	return m, f.explain(err)
+}
+
+// observeQueue does the same for a consumer of a queue.
+func (f *emfFlags) observeQueue(options *queue.Options) (*emfweir.QueueMetrics, error) {
+	m, err := emfweir.NewQueue(options, emfweir.Config{Namespace: f.namespace})
+	return m, f.explain(err)
+}
+
+// explain returns the error of package emfweir in terms of the flags.
+func (f *emfFlags) explain(err error) error {
+	if err == nil {
+		return nil
 	}
-	return m, nil
+	flag := "--metrics-namespace"
+	if f.namespace == "" {
+		flag = "--app is the CloudWatch namespace unless --metrics-namespace is set"
+	}
+	return cli.Usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
+}
+
+// lines writes lines of metrics.
+type lines interface {
+	Run(ctx context.Context, w io.Writer) error
 }
 
 // write writes the metrics until stop is called. stop waits for the last lines, but at most five
 // seconds.
-func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics) (stop func() error, err error) {
+func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m lines) (stop func() error, err error) {
 	to := &emfWriter{Writer: t.Err, t: t}
 	closing := func() error { return nil }
 	if path, is := strings.CutPrefix(f.to, emfFile); is {

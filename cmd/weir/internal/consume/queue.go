@@ -93,6 +93,8 @@ var ofQueues = map[string]string{
 	"log":                           "", "endpoint": "", "role": "",
 	"wait":   "wait without a time limit for the service, instead of ending after --connect-timeout",
 	"health": "", "metrics": "",
+	"metrics-emf":       "write metrics for CloudWatch Logs, one line per minute: `WHERE` is stderr, or file:PATH for the CloudWatch agent",
+	"metrics-namespace": "",
 }
 
 // beside contains the flags that the row of another flag registers.
@@ -118,8 +120,6 @@ var notOfQueues = map[string]string{
 	"batch-wait":                         "a batch of a queue never waits, because the holds of its records run, so leave it out",
 	"batch-bytes":                        "a batch of a queue has a number of records, so use --batch",
 	"verbose":                            "a queue has no leases to log, so leave it out",
-	"metrics-emf":                        "consumers of queues do not write it yet, so use --metrics; CloudWatch has the numbers of the queue",
-	"metrics-namespace":                  "consumers of queues do not write metrics for CloudWatch yet, so leave it out",
 	"metrics-by-shard":                   "a queue has no shards, so leave it out",
 	"handler-timeout":                    "the hold of a record ends a long call, so use --max-hold",
 	"object-size":                        "records of a queue cannot be written to S3, so use --exec or --to file:PATH",
@@ -312,4 +312,5 @@ const queueExamples = `  weir queue consume --queue billing
   weir queue consume --queue billing --exec ./load.py --exec-results --batch 100
   weir queue consume --queue billing --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir queue consume --queue billing --filter '{"data":{"kind":["order"]}}' --decode gzip --to file:records.ndjson
-  weir queue consume --queue billing --exec ./load --health 8080 --metrics 8080`
+  weir queue consume --queue billing --exec ./load --health 8080 --metrics 8080
+  weir queue consume --queue billing --exec ./load --metrics-emf stderr`

@@ -145,6 +145,66 @@ func TestAConsumerOfAQueueIsObserved(t *testing.T) {
 	}
 }
 
+// With --metrics-emf, a consumer of a queue writes the lines for CloudWatch.
+func TestAConsumerOfAQueueWritesMetricsForCloudWatch(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "metrics")
+	for _, c := range []struct {
+		flags     []string
+		namespace string
+	}{
+		{[]string{"--metrics-emf=stderr"}, "billing"},
+		{[]string{"--metrics-emf=file:" + file, "--metrics-namespace=shop/a", "--app=x"}, "shop/a"},
+	} {
+		s, args := startQueue(t, "a", "b", "c")
+		x := clitest.Start(t, "", append(args, c.flags...)...)
+		waitFor(t, func() bool { return s.QueueState("billing").Acknowledged == 3 })
+		if code := x.Interrupt(t); code != cli.ExitDone {
+			t.Errorf("exit code %d, %s", code, x.Err)
+		}
+		text := x.Err.String()
+		if len(c.flags) > 1 {
+			written, err := os.ReadFile(file)
+			if err != nil || len(emfOf(t, text)) > 0 {
+				t.Errorf("%v, on standard error: %s", err, text)
+			}
+			text = string(written)
+		}
+		sum := map[string]float64{}
+		for _, line := range emfOf(t, text) {
+			if got := fmt.Sprint(line["_aws"]); !strings.Contains(got, "Namespace:"+c.namespace) || line["QueueName"] != "billing" || line["Operation"] != "ProcessTask" {
+				t.Errorf("%v", line)
+			}
+			for _, name := range []string{"RecordsReceived", "RecordsProcessed", "RecordsAcknowledged"} {
+				sum[name] += line[name].(float64)
+			}
+		}
+		if fmt.Sprint(sum) != "map[RecordsAcknowledged:3 RecordsProcessed:3 RecordsReceived:3]" {
+			t.Errorf("%v: %s", sum, text)
+		}
+	}
+}
+
+// The flags of these metrics are checked as for streams.
+func TestWrongFlagsOfMetricsOfAQueueForCloudWatch(t *testing.T) {
+	_, args := startQueue(t)
+	for _, c := range []struct {
+		more string
+		code int
+		want string
+	}{
+		{"--metrics-emf=stdout", cli.ExitUsage, `--metrics-emf "stdout": want stderr, or file:PATH`},
+		{"--metrics-namespace=x", cli.ExitUsage, "add --metrics-emf stderr"},
+		{"--metrics-emf=stderr --metrics-namespace=AWS/x", cli.ExitUsage, `--metrics-namespace: Namespace "AWS/x"`},
+		{"--app=größe --metrics-emf=stderr", cli.ExitUsage, "unless --metrics-namespace is set"},
+		{"--metrics-emf=file:" + filepath.Join(t.TempDir(), "none", "x"), cli.ExitFailed, "--metrics-emf: open "},
+	} {
+		if _, said := clitest.MustExit(t, c.code, append(args, strings.Fields(c.more)...)...); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s", c.more, said)
+		}
+	}
+}
+
 // A command gets the ARN of the queue, and the ID of its record if it has one.
 func TestTheEnvironmentOfACommandForAQueue(t *testing.T) {
 	t.Parallel()

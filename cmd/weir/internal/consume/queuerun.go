@@ -16,6 +16,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/queues"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/emfweir"
 	"github.com/weir-go/weir/promweir"
 	"github.com/weir-go/weir/queue"
 )
@@ -37,6 +38,12 @@ func (o *options) runQueue(ctx context.Context, t cli.Terminal, qo queue.Options
 	var told *promweir.QueueMetrics
 	if o.metrics.addr != "" {
 		told = promweir.NewQueue(&qo)
+	}
+	var lines *emfweir.QueueMetrics
+	if o.metrics.emf.to != "" {
+		if lines, err = o.metrics.emf.observeQueue(&qo); err != nil {
+			return err
+		}
 	}
 	trial, err := queue.New(cfg, qo) // validate the options before a file is created
 	if err != nil {
@@ -78,6 +85,14 @@ func (o *options) runQueue(ctx context.Context, t cli.Terminal, qo queue.Options
 	healthy.Store(consumer)
 	if told != nil {
 		told.Watch(consumer)
+	}
+	if lines != nil {
+		lines.Watch(consumer)
+		var written func() error
+		if written, err = o.metrics.emf.write(ctx, t, lines); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, written()) }()
 	}
 	tale.log = log.With("worker", o.worker, "queue", d.Name)
 	cli.SpeakThrough(t, handler, o.app, o.worker) // earlier messages are for the person who started the consumer

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -49,7 +50,8 @@ type settings struct {
 	Plain       bool // a loop of one receive and one acknowledgement
 	Records     int
 	Concurrency int
-	Handling    time.Duration
+	Handling    time.Duration // on average
+	Hold        time.Duration
 }
 
 // costs is the output of a child process.
@@ -108,7 +110,7 @@ func cpuTime() time.Duration {
 
 // weir consumes with a consumer until it has handled all records.
 func weir(ctx context.Context, cfg aws.Config, s *settings) (c costs, err error) {
-	consumer, err := queue.New(cfg, queue.Options{Queue: s.ARN, Concurrency: s.Concurrency, Logger: quiet()})
+	consumer, err := queue.New(cfg, queue.Options{Queue: s.ARN, Concurrency: s.Concurrency, Hold: s.Hold, Logger: quiet()})
 	if err != nil {
 		return c, err
 	}
@@ -118,7 +120,7 @@ func weir(ctx context.Context, cfg aws.Config, s *settings) (c costs, err error)
 	began, took := time.Now(), time.Duration(0)
 	err = consumer.Run(ctx, queue.RecordFunc(func(context.Context, queue.Record) error {
 		if s.Handling > 0 {
-			time.Sleep(s.Handling)
+			time.Sleep(s.Handling/2 + rand.N(s.Handling))
 		}
 		if handled.Add(1) == int64(s.Records) {
 			took = time.Since(began)
@@ -256,6 +258,41 @@ func TestThroughput(t *testing.T) {
 			calls := float64(c.Calls) / float64(c.Records)
 			t.Logf("10 ms per call, %3d handlers of %v: %6.0f of %6.0f records a second, target at least 80%%: %s; %.3f calls per record, target at most 0.25: %s; %d calls for extensions",
 				handlers, handling, rate, possible, verdict(rate >= 0.8*possible), calls, verdict(calls <= 0.25), c.Extensions)
+		})
+	}
+}
+
+// TestSlowHandlers prints the calls for a few slow handlers, in virtual time. The target applies if
+// they finish ten records within half of a hold, because weir fetches no more than that ahead.
+func TestSlowHandlers(t *testing.T) {
+	for _, c := range []struct {
+		handlers       int
+		handling, hold time.Duration
+	}{
+		{1, time.Second, 30 * time.Second},
+		{1, 14 * time.Second, 30 * time.Second},
+		{2, 14 * time.Second, 30 * time.Second},
+		{5, 14 * time.Second, 30 * time.Second},
+		{10, 14 * time.Second, 30 * time.Second},
+		{1, 14 * time.Second, 5 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			records := 200 * c.handlers
+			s := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, InMemory: true, NoLimits: true})
+			arn := fill(s, records)
+			cfg := config(s.URL())
+			cfg.HTTPClient = s.HTTPClient()
+			n, err := weir(t.Context(), cfg, &settings{ARN: arn, Records: records, Concurrency: c.handlers, Handling: c.handling, Hold: c.hold})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := float64(n.Calls) / float64(n.Records)
+			target := "no target"
+			if float64(c.handlers)*(c.hold/2).Seconds() >= 10*c.handling.Seconds() {
+				target = "target at most 0.25: " + verdict(calls <= 0.25)
+			}
+			t.Logf("%2d handlers of %3v, holds of %4v: %.2f calls per record and %.2f for extensions, %.1f a minute in all; %s",
+				c.handlers, c.handling, c.hold, calls, float64(n.Extensions)/float64(n.Records), float64(n.Calls+n.Extensions)/n.Took.Minutes(), target)
 		})
 	}
 }
