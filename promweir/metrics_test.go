@@ -28,6 +28,12 @@ import (
 // watched runs a consumer with metrics in a bubble, and calls f at the same time.
 func watched(t *testing.T, shards int, config promweir.Config, options weir.Options, h weir.HandlerFunc, f func(srv *kinesistest.Server, m *promweir.Metrics, stop func())) {
 	t.Helper()
+	watchedWith(t, shards, func(*kinesistest.Server) {}, config, options, h, f)
+}
+
+// watchedWith is like watched, and calls fill before the worker starts.
+func watchedWith(t *testing.T, shards int, fill func(*kinesistest.Server), config promweir.Config, options weir.Options, h weir.HandlerFunc, f func(srv *kinesistest.Server, m *promweir.Metrics, stop func())) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
 		if err != nil {
@@ -35,6 +41,7 @@ func watched(t *testing.T, shards int, config promweir.Config, options weir.Opti
 		}
 		defer srv.Close()
 		srv.CreateStream("s", shards)
+		fill(srv)
 		options.App, options.Streams, options.Worker, options.Logger = "a", []string{"s"}, "w1", slog.New(slog.DiscardHandler)
 		m := promweir.New(&options, config)
 		c, err := weir.New(srv.Client(), memstore.New(), options)
@@ -152,10 +159,12 @@ func TestLagsOfASlowHandlerAreKnownDuringTheFirstLargeAnswer(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	watched(t, 1, promweir.Config{}, weir.Options{}, h, func(srv *kinesistest.Server, m *promweir.Metrics, stop func()) {
+	fill := func(srv *kinesistest.Server) {
 		for i := range 40 {
 			srv.Put("s", fmt.Sprint(i), make([]byte, 200_000))
 		}
+	}
+	watchedWith(t, 1, fill, promweir.Config{}, weir.Options{}, h, func(_ *kinesistest.Server, m *promweir.Metrics, _ func()) {
 		time.Sleep(10 * time.Minute)
 		got := scrape(t, m)
 		for _, name := range []string{"weir_lag_seconds", "weir_handled_lag_seconds", "weir_checkpoint_lag_seconds"} {

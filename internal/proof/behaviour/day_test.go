@@ -113,6 +113,7 @@ func (d *day) run(length time.Duration) {
 		w.set(false, 0)
 		w.resume()
 	}
+	defer d.explain()
 	took := until(d.t, "everything handled after the faults stopped", 5*time.Minute, func() bool { return d.sink.missing() == 0 })
 	for _, w := range d.workers {
 		if err := w.stop(); err != nil {
@@ -135,6 +136,26 @@ func (d *day) run(length time.Duration) {
 	}
 	if length >= 12*time.Hour && (d.sink.again == 0 || d.sink.refused == 0) {
 		d.t.Error("no record was handled twice or no old write refused: the faults did not bite")
+	}
+}
+
+// explain logs, if the test has failed, the state of the application and of the workers' shards.
+func (d *day) explain() {
+	if !d.t.Failed() {
+		return
+	}
+	d.t.Logf("%d records are missing; %v", d.sink.missing(), d.counts)
+	v, err := d.store.View(d.t.Context(), "app", "")
+	if err != nil {
+		d.t.Error(err)
+	}
+	for _, w := range v.Workers {
+		d.t.Logf("%+v", w)
+	}
+	for _, l := range v.Leases {
+		if !l.Finished() {
+			d.t.Logf("%+v", l)
+		}
 	}
 }
 

@@ -169,7 +169,7 @@ func TestAStoreMayPanic(t *testing.T) {
 			})}
 			stop := start(t, srv.Client(), &oddStore{Store: memstore.New(), panic: part}, opts, s.handle)
 			until(t, "everything handled", 3*time.Minute, func() bool { return s.missing() == 0 })
-			time.Sleep(time.Minute)
+			time.Sleep(3 * time.Minute) // of a minute's heartbeats, none might panic
 			if err := stop(); err != nil {
 				t.Error(err)
 			}

@@ -6,12 +6,16 @@ import (
 	"time"
 )
 
-func lingers(until <-chan struct{}) { <-until }
+func lingers(began chan<- struct{}, until <-chan struct{}) {
+	close(began)
+	<-until
+}
 
 func TestAGoroutineThatLingersIsFound(t *testing.T) {
 	before := Left(0)
-	end := make(chan struct{})
-	go lingers(end)
+	began, end := make(chan struct{}), make(chan struct{})
+	go lingers(began, end)
+	<-began // before it runs, its stack does not contain the function
 	if left := Left(50 * time.Millisecond); !strings.Contains(left, "leaktest.lingers") || strings.Contains(before, "leaktest.lingers") {
 		t.Errorf("found %q", left)
 	}

@@ -2,15 +2,17 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/shard"
 )
 
 // putJSON is the result of weir bench put for programs.
@@ -138,33 +140,66 @@ func TestBenchRead(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
-	clitest.MustRun(t, "", "bench", "put", endpoint, "--stream=s", "--rate=300", "--duration=1s",
-		"--bytes=1000")
-	read := func(args ...string) (r struct {
+	putThousands(server, 300)
+	// The limit ends the measurement on a machine of any speed.
+	args := []string{
+		"bench", "read", endpoint, "--stream=s", "--from=oldest", "--duration=5m",
+		"--max-bytes=100KiB", "-o=json",
+	}
+	r := clitest.Decode[struct {
 		Records, Bytes int
-		Seconds        float64
 		Latency        percentiles `json:"latency_ms"`
-	}) {
-		args = append(args, "--stream=s", "--from=oldest", "--duration=2s", "-o=json")
-		out := clitest.MustRun(t, "", append([]string{"bench", "read", endpoint}, args...)...)
-		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	if r := read(); r.Records != 300 || r.Latency.Max <= 0 {
-		t.Errorf("%+v", r)
-	}
-	if r := read("--max-bytes=100KiB"); r.Records == 0 || r.Bytes > 100<<10 || r.Seconds > 1 {
+	}](t, clitest.MustRun(t, "", args...))
+	if r.Records == 0 || r.Bytes > 100<<10 || r.Latency.Max <= 0 {
 		t.Errorf("within 100 KiB: %+v", r)
 	}
-	if r := read("--rate=50"); r.Records < 10 || r.Records > 110 {
-		t.Errorf("50 records a second for 2 s: %+v", r)
+}
+
+// putThousands puts n records of 1,000 bytes.
+func putThousands(server *kinesistest.Server, n int) {
+	for i := range n {
+		server.Put("s", fmt.Sprint("key-", i), make([]byte, 1000))
 	}
-	out := clitest.MustRun(t, "", "bench", "read", endpoint, "--stream=s", "--duration=1s")
-	if !strings.Contains(out, "read     0 records, 0 B") {
-		t.Errorf("nothing arrives: %s", out)
-	}
+}
+
+func TestWhatBenchReadMeasures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+		server.CreateStream("s", 2)
+		putThousands(server, 300)
+		time.Sleep(100 * time.Millisecond) // the age of the records when they are read
+		read := func(from shard.Position, c common) (*readOptions, *readResult) {
+			t.Helper()
+			c.stream = "s"
+			o := &readOptions{common: c, idle: time.Second}
+			r, err := o.measure(t.Context(), server.Client(), from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o, r
+		}
+		const enough = 64 << 20
+		_, r := read(shard.Oldest, common{lasts: 2 * time.Second, maxBytes: enough})
+		if l := r.latencies.at(1); r.records != 300 || l < 100*time.Millisecond || l > time.Second {
+			t.Errorf("%d records with a latency of up to %v", r.records, l)
+		}
+		_, r = read(shard.Oldest, common{lasts: 2 * time.Second, maxBytes: 100 << 10})
+		if r.records == 0 || r.bytes > 100<<10 || r.took > time.Second {
+			t.Errorf("%d records, %d bytes in %v", r.records, r.bytes, r.took)
+		}
+		_, r = read(shard.Oldest, common{lasts: 2 * time.Second, maxBytes: enough, rate: 50})
+		if r.records < 99 || r.records > 101 {
+			t.Errorf("50 records a second for 2 s are %d", r.records)
+		}
+		o, r := read(shard.Latest, common{lasts: time.Second, maxBytes: enough})
+		var out strings.Builder
+		if err := o.report(cli.Terminal{Out: &out}, r); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "read     0 records, 0 B") {
+			t.Errorf("nothing arrives: %s", &out)
+		}
+	})
 }
 
 func TestLatencies(t *testing.T) {

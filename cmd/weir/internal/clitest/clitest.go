@@ -193,10 +193,11 @@ func MustRun(t *testing.T, stdin string, args ...string) string {
 	return c.Out.String()
 }
 
-// Kinesis starts a server. It returns the server and the flag that sets its endpoint.
+// Kinesis starts a server without limits on calls per second, because a limit would refuse more
+// calls the faster the machine is. It returns the server and the flag that sets its endpoint.
 func Kinesis(t *testing.T) (*kinesistest.Server, string) {
 	t.Helper()
-	s := kinesistest.NewServer(t)
+	s := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	return s, "--endpoint=" + s.URL()
 }
 
