@@ -114,7 +114,9 @@ func (d *day) run(length time.Duration) {
 		w.resume()
 	}
 	defer d.explain()
-	took := until(d.t, "everything handled after the faults stopped", 5*time.Minute, func() bool { return d.sink.missing() == 0 })
+	// Workers may have died at the same position while Kinesis failed. The next owner then handles
+	// records one at a time for up to ten minutes.
+	took := until(d.t, "everything handled after the faults stopped", 15*time.Minute, func() bool { return d.sink.missing() == 0 })
 	for _, w := range d.workers {
 		if err := w.stop(); err != nil {
 			d.t.Errorf("Run: %v", err)
