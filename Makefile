@@ -133,7 +133,7 @@ bench: ## Every benchmark, once through and short where it has a short form
 	cd internal/proof/integration && $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x ./sqlite/...
 
 .PHONY: bench-read
-bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
+bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about seven minutes)
 	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|Subscriptions|LargePages' -benchtime 1x -timeout 30m ./internal/proof/bench
 
 .PHONY: bench-put
