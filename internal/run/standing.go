@@ -94,6 +94,9 @@ func (s *standing) end(l *shardrun.Loop) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.loops, l)
+	if len(s.loops) == 0 {
+		s.order = nil // running is not called after the run has returned
+	}
 	if l.Returned() && s.abandoned[l.Key()] == l {
 		delete(s.abandoned, l.Key())
 	}
