@@ -1,6 +1,7 @@
 package emfweir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,11 +32,7 @@ type callTimes struct{ handling, receiving, acknowledging durations }
 // The error names an invalid field of Config. A queue has no shards, so Config.ByShard must not be
 // set.
 func NewQueue(options *queue.Options, c Config) (*QueueMetrics, error) {
-	app := options.App
-	if app == "" {
-		app = options.Queue
-	}
-	err := c.complete(app)
+	err := c.complete(cmp.Or(options.App, options.Queue))
 	if c.ByShard {
 		err = errors.Join(err, errors.New("emfweir: ByShard is set, and a queue has no shards"))
 	}

@@ -14,9 +14,9 @@ import (
 // TestPlanDoesNotFlap checks that nothing is left to do after a plan was executed, as long as no
 // further event occurs. Only two steps remain: the next plan assigns the leases of ended sessions,
 // and the plan after it forgets the sessions that no lease contains any more. The end of a session
-// is an event: leases that it was to release are free at once, and their children have work then.
-// A session that is cut off gets back no lease that it hands on, which lowers its cap. The next
-// plan then has other shares, and may request another handoff. Even so it ends.
+// is an event: leases that it was to release are free at once, and their children have work then. A
+// session that is cut off gets back no lease that it hands on, which lowers its cap. After each of
+// the two, the next plan has other shares, and may request one other handoff of a lease.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
@@ -37,17 +37,17 @@ func TestPlanDoesNotFlap(t *testing.T) {
 		if len(plans) == 6 {
 			t.Error("no rest after six plans")
 		}
-		cutOff := false
-		for s := range m.workers {
-			cutOff = cutOff || m.cutOff(s)
+		most := 1 // requests for a lease
+		if slices.ContainsFunc(slices.Collect(maps.Keys(m.workers)), m.cutOff) {
+			most++
 		}
 		wishes := map[lease.Key]int{}
 		for i, planned := range plans {
-			ends := slices.ContainsFunc(planned, func(a lease.Action) bool { return a.Kind == lease.EndSession })
+			if slices.ContainsFunc(planned, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
+				most++
+			}
 			for _, a := range planned {
 				switch {
-				case a.Kind == lease.Handoff && (ends || cutOff):
-					// The next plan may have other shares.
 				case a.Kind == lease.Handoff:
 					wishes[a.Key]++
 				case a.Kind == lease.EndSession && i > 0:
@@ -56,8 +56,8 @@ func TestPlanDoesNotFlap(t *testing.T) {
 			}
 		}
 		for k, n := range wishes {
-			if n > 1 {
-				t.Errorf("%v got %d wishes though nothing happened", k, n)
+			if n > most {
+				t.Errorf("%v got %d wishes, want at most %d", k, n, most)
 			}
 		}
 		if t.Failed() {

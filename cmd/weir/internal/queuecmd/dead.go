@@ -220,9 +220,9 @@ func (c *chosen) check(cmd *cobra.Command, ids []string) error {
 }
 
 // each receives the chosen dead letters, ten at a time, and calls do with them. With --all, it ends
-// when no further dead letter is visible. again is the number of those that do restored and that
-// became dead letters again meanwhile: they stay dead letters, or each would not end while a
-// consumer fails at them.
+// when no further dead letter is visible. again is the number of records that do restored and that
+// have become dead letters again. each does not call do with them twice. Otherwise it would not end
+// while a consumer fails at them.
 func (c *chosen) each(ctx context.Context, l *queues.Look, ids []string, do func([]queue.Delivery) error) (again int, err error) {
 	if !c.all {
 		found, err := l.Find(ctx, ids)
